@@ -1,0 +1,41 @@
+# Every target does its own set-up. `make demo` and `make test` are all that a newcomer needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check fmt setup setup-demo lab docs clean
+
+demo: setup-demo  ## measure an emulated internet and write a report
+	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
+
+test: setup  ## all tests; the lab tests need namespaces
+	@sh .ci/system-packages
+	@$(BIN)/python -m pytest $(TEST_OPTIONS)
+
+check: setup  ## lint, types, layers, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	PYTHONPATH=. $(BIN)/lint-imports
+	$(BIN)/codespell
+
+fmt: setup  ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+setup-demo: $(VENV)/.demo
+setup: $(VENV)/.development
+
+$(VENV)/.demo: pyproject.toml
+	@sh .ci/virtual-environment "$(PYTHON)" "$(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@touch $@
+
+$(VENV)/.development: pyproject.toml
+	@sh .ci/virtual-environment "$(PYTHON)" "$(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info demo-output

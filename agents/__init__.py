@@ -1,0 +1,1 @@
+"""Everything that runs: command line, campaigns, store, importers, lab."""

@@ -1,0 +1,1 @@
+"""Results of other people's tools, as the same records."""

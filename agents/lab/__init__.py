@@ -1,0 +1,1 @@
+"""An emulated internet on one machine, the ground truth of the tests."""

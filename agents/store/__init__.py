@@ -1,0 +1,1 @@
+"""Where measurements are kept: the journal while they are taken, Parquet afterwards."""

@@ -1,0 +1,1 @@
+"""One evaluation in, one page out: HTML, Markdown or JSON."""

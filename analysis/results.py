@@ -1,0 +1,304 @@
+"""Every noun that comes out of the analysis. The JSON report is exactly `Evaluation`, encoded.
+
+Milliseconds throughout (a person reads these). `None` in `value_ms`, `low_ms` or `high_ms` means
+*unbounded*: so many probes were lost, or so few were sent, that the data sets no limit there.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+REPORT_SCHEMA_VERSION = 1
+
+
+class Verdict(StrEnum):
+    """Three-valued: the data may be unable to tell, and then we say so."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    UNDECIDED = "undecided"
+
+
+class Direction(StrEnum):
+    """Which term of the end-to-end budget a line is."""
+
+    INGRESS = "ingress"
+    EGRESS = "egress"
+    NETWORK = "network"
+    """Ingress plus egress, combined per request, compared with the tier's network allowance."""
+
+
+class Mode(StrEnum):
+    """Connection mode of a line; `mixture` is the traffic mix of the tier."""
+
+    COLD = "cold"
+    RESUMED = "resumed"
+    WARM = "warm"
+    MIXTURE = "mixture"
+
+
+class Method(StrEnum):
+    """How a line came about (docs/metrics.md)."""
+
+    MEASURED = "measured"
+    SYMMETRIC_SPLIT = "measured+symmetric-split"
+    DERIVED_FROM_RTT = "derived-from-rtt"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Base: immutable, and made by keyword."""
+
+
+class Quantile(Result, frozen=True):
+    """One quantile with its distribution-free 95 % interval.
+
+    `n` counts samples, `n_effective` what they are worth after their autocorrelation.
+    """
+
+    percentile: float
+    value_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    n: int
+    n_effective: float
+
+
+class Summary(Result, frozen=True):
+    """One group of samples: (region, site, target, probe, metric, mode, family)."""
+
+    region: str
+    site: str
+    target: str
+    address: str
+    probe: str
+    metric: str
+    mode: str | None
+    family: str | None
+    n: int
+    losses: int
+    loss_ratio: float
+    loss_low: float
+    loss_high: float
+    minimum_ms: float | None
+    maximum_ms: float | None
+    quantiles: tuple[Quantile, ...]
+    autocorrelation: float | None
+    failures: dict[str, int]
+    """``kind/stage`` to count."""
+    clock_sources: dict[str, int]
+    flags: dict[str, int]
+    noise_floor_ms: float | None
+    """Largest noise floor of the measurements in the group; unknown for imported ones."""
+    quantile_curve: tuple[tuple[float, float | None], ...]
+    """Points (p, ms) of the empirical quantile function, for drawing; None is a lost share."""
+    started_unix_ns: int
+    ended_unix_ns: int
+
+
+class BudgetLine(Result, frozen=True):
+    """One term of the budget of one (region, site, tier, mode, percentile)."""
+
+    region: str
+    site: str
+    tier: str
+    direction: Direction
+    mode: Mode
+    percentile: float
+    value_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    n: int
+    n_effective: float
+    losses: int
+    method: Method
+    allowance_ms: float | None
+    """Only `network` lines have an allowance: the tier gives one number for both directions."""
+    verdict: Verdict
+    reason: str
+    """One sentence: why this verdict."""
+    headline: bool = False
+    """The one line per (region, site, tier) that the tier's own mode and percentile single out."""
+
+
+class Pair(Result, frozen=True):
+    """One region x site: distance, light floor, inflation."""
+
+    region: str
+    site: str
+    distance_km: float | None
+    floor_rtt_ms: float | None
+    minimum_rtt_ms: float | None
+    inflation: float | None
+
+
+class FindingKind(StrEnum):
+    """What the analysis noticed that a person must know before using the numbers."""
+
+    IMPOSSIBLE_RTT = "impossible_rtt"
+    MIDDLEBOX = "middlebox"
+    CLOCK_STEP = "clock_step"
+    SYN_RETRANSMITTED = "syn_retransmitted"
+    ADDRESS_CHANGED = "address_changed"
+    UNREACHABLE = "unreachable"
+    UNKNOWN_PLACE = "unknown_place"
+    UNMEASURED = "unmeasured"
+    USER_CLOCK = "user_clock"
+    CAPACITY = "capacity"
+
+
+class Finding(Result, frozen=True):
+    """One thing noticed. `text` is a full sentence with the numbers in it."""
+
+    kind: FindingKind
+    region: str
+    site: str
+    text: str
+
+
+class Exclusion(Result, frozen=True):
+    """Samples that are in no summary or line, and why. Nothing is left out silently."""
+
+    what: str
+    n: int
+    why: str
+
+
+class Objective(StrEnum):
+    """What a choice of sites optimises."""
+
+    P_MEDIAN = "p-median"
+    """Smallest weighted mean of the regions' cost."""
+    COVERING = "covering"
+    """Largest weight of regions whose cost is within the allowance."""
+
+
+class Assignment(Result, frozen=True):
+    """Which site serves a region under a choice, and at what cost."""
+
+    region: str
+    weight: float
+    site: str
+    cost_ms: float | None
+    """Upper interval end of the headline line: what the choice was made on."""
+    value_ms: float | None
+    low_ms: float | None
+    verdict: Verdict
+
+
+class Recommendation(Result, frozen=True):
+    """A choice of k sites for one tier, with its margin to the next best."""
+
+    tier: str
+    objective: Objective
+    k: int
+    sites: tuple[str, ...]
+    value: float | None
+    """p-median: weighted mean cost in ms. Covering: covered share of the weight, 0 to 1."""
+    next_best_sites: tuple[str, ...]
+    next_best_value: float | None
+    margin: float | None
+    """Always >= 0, in the unit of `value`."""
+    decided: bool
+    """False when the intervals of the two choices overlap: the data cannot tell them apart."""
+    reasons: tuple[str, ...]
+    would_change: tuple[str, ...]
+    """What would change the answer: the pairs whose intervals decide it."""
+    assignments: tuple[Assignment, ...]
+    uncovered: tuple[str, ...]
+    """Regions no chosen site serves within the allowance (or at all)."""
+    price_per_month: float | None
+
+
+class RegionInfo(Result, frozen=True):
+    """A region as it was used."""
+
+    name: str
+    title: str
+    latitude: float | None
+    longitude: float | None
+    weight: float
+    vantages: tuple[str, ...]
+
+
+class SiteInfo(Result, frozen=True):
+    """A site as it was used."""
+
+    name: str
+    title: str
+    operator: str
+    metro: str
+    latitude: float | None
+    longitude: float | None
+    price_per_month: float | None
+    capacity: float | None
+    targets: tuple[str, ...]
+
+
+class TierInfo(Result, frozen=True):
+    """A tier as it was used."""
+
+    name: str
+    title: str
+    target_ms: float
+    network_allowance_ms: float
+    components: dict[str, float]
+    """Component name to its allowance in ms, in the order of the budget; `network` is one."""
+    percentile: float
+    mode: Mode
+    prompt_bytes: int
+    mixture: dict[str, float]
+
+
+class VantageInfo(Result, frozen=True):
+    """How one vantage measured, and how far its clock and its timers can be trusted."""
+
+    name: str
+    region: str
+    software: str
+    sync_state: str
+    clock_source: str
+    offset_bound_ms: float | None
+    clock_steps: int
+    largest_step_ms: float
+    noise_floor_ms: float | None
+    stamp_mode: str
+    timer_lateness_p99_ms: float | None
+    steal_ratio: float | None
+    lateness_p99_ms: float | None
+    """99th percentile of how late the probes left."""
+
+
+class Provenance(Result, frozen=True):
+    """How it was measured."""
+
+    campaigns: tuple[str, ...]
+    software: tuple[str, ...]
+    started_unix_ns: int
+    ended_unix_ns: int
+    measurements: int
+    samples: int
+    losses: int
+    probes: tuple[str, ...]
+    schedules: tuple[str, ...]
+    confidence: float
+    counters: dict[str, int]
+    imported_from: tuple[str, ...]
+
+
+class Evaluation(Result, frozen=True):
+    """Everything: what a report shows and what a pipeline reads."""
+
+    title: str
+    generated_unix_ns: int
+    provenance: Provenance
+    regions: tuple[RegionInfo, ...]
+    sites: tuple[SiteInfo, ...]
+    tiers: tuple[TierInfo, ...]
+    vantages: tuple[VantageInfo, ...]
+    pairs: tuple[Pair, ...]
+    summaries: tuple[Summary, ...]
+    lines: tuple[BudgetLine, ...]
+    recommendations: tuple[Recommendation, ...]
+    findings: tuple[Finding, ...]
+    exclusions: tuple[Exclusion, ...]
+    schema: int = REPORT_SCHEMA_VERSION

@@ -1,0 +1,241 @@
+"""The vocabulary: every noun that travels through the product. Read this page first.
+
+    Vantage      where an agent measures from
+    Target       what is probed
+    Sample       one number or one failure
+    Failure      why there is no number
+    Measurement  the envelope around the samples of one run
+    ClockQuality, NoiseFloor   how far to trust the numbers
+
+All records are immutable. Integers named ``_ns`` are intervals, ``_unix_ns`` are wall-clock times
+(UTC, nanoseconds since 1970); milliseconds exist only where a person reads.
+The StrEnum values are the words on disk: they never change meaning.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+SCHEMA_VERSION = 1
+"""Version of the record schema, counted apart from the package (docs/record-schema.md)."""
+
+
+class AddressFamily(StrEnum):
+    """IPv4 and IPv6 are separate series, always."""
+
+    IPV4 = "ipv4"
+    IPV6 = "ipv6"
+
+
+class ConnectionMode(StrEnum):
+    """In which state the connection of a request is when the request comes."""
+
+    COLD = "cold"
+    RESUMED = "resumed"
+    EARLY_DATA = "early_data"
+    WARM = "warm"
+
+
+class Metric(StrEnum):
+    """What the number of a sample means (docs/metrics.md has the formulas).
+
+    `Sample.metric` is a plain string, so that a third-party probe can bring its own word; these are
+    the built-in ones.
+    """
+
+    RTT = "rtt"
+    """Round trip of one packet, RFC 2681, on the wire where the clock source says kernel."""
+    RESOLVE = "resolve"
+    """Name to address, through the system's resolver."""
+    CONNECT = "connect"
+    """TCP SYN to SYN-ACK."""
+    TLS_HANDSHAKE = "tls_handshake"
+    """ClientHello sent to the last byte of the server's flight received (RFC 8446)."""
+    SETUP = "setup"
+    """What a new connection costs before the request can leave: resolve + connect + TLS."""
+    CLIENT_COMPUTE = "client_compute"
+    """CPU time that our own client spent in the handshake; never part of a network number."""
+
+
+class FailureKind(StrEnum):
+    """Why a sample has no number. A closed list."""
+
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    RESET = "reset"
+    CLOSED = "closed"
+    UNREACHABLE = "unreachable"
+    TIME_EXCEEDED = "time_exceeded"
+    NAME_NOT_FOUND = "name_not_found"
+    RESOLVER = "resolver"
+    NO_ADDRESS = "no_address"
+    NO_ROUTE = "no_route"
+    CERTIFICATE = "certificate"
+    PROTOCOL = "protocol"
+    NOT_RESUMED = "not_resumed"
+    PERMISSION = "permission"
+    LOCAL = "local"
+    CORRUPT = "corrupt"
+    OTHER = "other"
+
+
+class Stage(StrEnum):
+    """At which step of a probe it failed. A closed list."""
+
+    RESOLVE = "resolve"
+    CONNECT = "connect"
+    HANDSHAKE = "handshake"
+    SEND = "send"
+    WAIT = "wait"
+    PARSE = "parse"
+
+
+class ClockSource(StrEnum):
+    """Which clocks the number was read from, best first."""
+
+    KERNEL = "kernel"
+    """Kernel send and kernel receive stamps."""
+    TCP_INFO = "tcp_info"
+    """The kernel's own round-trip estimate of this connection's handshake."""
+    KERNEL_RECEIVE = "kernel_receive"
+    """User-space send stamp, kernel receive stamp: too long by the time of the send call."""
+    USER = "user"
+    """Monotonic clock in user space: includes the scheduling delay of this host."""
+    FOREIGN = "foreign"
+    """Somebody else's tool measured it and does not say."""
+
+
+class SyncState(StrEnum):
+    """What the kernel says of the discipline of the wall clock."""
+
+    SYNCHRONISED = "synchronised"
+    UNSYNCHRONISED = "unsynchronised"
+    UNKNOWN = "unknown"
+
+
+class Flag(StrEnum):
+    """Marks on a sample that has a number; `Sample.flags` holds these words."""
+
+    CLOCK_STEP = "clock_step"
+    """The wall clock was stepped while the sample was under way."""
+    SYN_RETRANSMITTED = "syn_retransmitted"
+    """The connect time contains a retransmission timer (RFC 6298): it is no round trip."""
+    UNVERIFIED = "unverified"
+    """The server's certificate was not checked, because the user said so."""
+    DUPLICATED = "duplicated"
+    """More than one answer came (RFC 5560); the first one counts."""
+    LATE = "late"
+    """The answer came after the deadline, or belongs to an earlier run."""
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why there is no number: kind x stage, with the router's own words where there are any."""
+
+    kind: FailureKind
+    stage: Stage
+    detail: str = ""
+    icmp_type: int | None = None
+    icmp_code: int | None = None
+
+
+class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One number or one failure, with the time it was sent. A lost packet is a sample.
+
+    Exactly one of `value_ns` and `failure` is set. The phases of one handshake are several samples
+    of one `seq`. `lateness_ns` is how long after its due time the probe left (never corrected for).
+    `responder` is the address that answered where it is not the address probed.
+    """
+
+    seq: int
+    metric: str
+    sent_unix_ns: int
+    value_ns: int | None = None
+    failure: Failure | None = None
+    clock_source: ClockSource = ClockSource.USER
+    mode: ConnectionMode | None = None
+    lateness_ns: int | None = None
+    ttl: int | None = None
+    responder: str | None = None
+    flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.value_ns is None) == (self.failure is None):
+            raise ValueError("a sample has either value_ns or failure, never both or neither")
+
+
+class Vantage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One place an agent measures from."""
+
+    name: str
+    region: str
+    host: str = ""
+    asn: int | None = None
+    network: str = ""
+    """Name of the access network or provider."""
+    country: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One address of a site that is probed. `host` is a name or an address literal."""
+
+    name: str
+    host: str
+    site: str = ""
+    port: int | None = None
+    server_name: str = ""
+    """TLS server name where it differs from `host`."""
+
+
+class ClockQuality(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of the wall clock during a measurement."""
+
+    sync_state: SyncState = SyncState.UNKNOWN
+    source: str = ""
+    """Who says so: ``adjtimex``, ``chrony`` ..."""
+    offset_bound_ns: int | None = None
+    """Largest error of the wall clock against UTC that the source admits."""
+    steps: int = 0
+    """Clock steps seen since the measurement began."""
+    largest_step_ns: int = 0
+
+
+class NoiseFloor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How fine this host can measure. A difference below `floor_ns` is noise here."""
+
+    floor_ns: int
+    stamp_mode: ClockSource
+    timer_lateness_p50_ns: int
+    timer_lateness_p99_ns: int
+    steal_ratio: float = 0.0
+    """Share of CPU time that the hypervisor took, 0 to 1."""
+
+
+class Measurement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The envelope: who measured what, when, how, and how far to trust it.
+
+    One address per measurement: when the address behind a name changes, a new one begins.
+    `id` is time-ordered and unique; writing the same one twice changes nothing.
+    """
+
+    id: str
+    vantage: Vantage
+    target: Target
+    probe: str
+    started_unix_ns: int
+    samples: tuple[Sample, ...]
+    schema: int = SCHEMA_VERSION
+    campaign: str = ""
+    probe_version: int = 1
+    address: str = ""
+    """The one address that was probed; empty when the name did not resolve."""
+    family: AddressFamily | None = None
+    duration_ns: int = 0
+    options: dict[str, str | int | float | bool | None] = {}
+    software: str = ""
+    """What measured: ``pathbudget 0.1.0``, ``ripe-atlas firmware 5020`` ..."""
+    clock: ClockQuality | None = None
+    noise: NoiseFloor | None = None
+    counters: dict[str, int] = {}
+    """Replies that are no samples: ``foreign``, ``late``, ``duplicate``, ``corrupt`` ..."""
