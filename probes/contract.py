@@ -1,4 +1,4 @@
-"""What a probe is: the contract between the thing that decides *when* and the thing that knows *how*.
+"""What a probe is: the contract between what decides *when* and what knows *how*.
 
 A campaign runner owns the schedule. For each due send it builds a `Shot` and calls `Probe.fire`.
 The probe sends at once and returns at once; every result, number or failure, comes back through

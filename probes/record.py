@@ -16,7 +16,7 @@ from enum import StrEnum
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the record schema, counted apart from the package (docs/record-schema.md)."""
 
 
@@ -170,6 +170,8 @@ class Vantage(msgspec.Struct, frozen=True, omit_defaults=True):
     region: str
     host: str = ""
     asn: int | None = None
+    source_address: str = ""
+    """Local address the probes leave from, where one was chosen."""
     network: str = ""
     """Name of the access network or provider."""
     country: str = ""
@@ -233,6 +235,11 @@ class Measurement(msgspec.Struct, frozen=True, omit_defaults=True):
     family: AddressFamily | None = None
     duration_ns: int = 0
     options: dict[str, str | int | float | bool | None] = {}
+    """Options of the probe, as they were used."""
+    schedule: str = ""
+    """How the send times were chosen: ``poisson 250ms seed 7``, ``periodic 1s seed 7`` ..."""
+    imported_from: str = ""
+    """Name of the file of somebody else's tool that this was read from; empty for our own."""
     software: str = ""
     """What measured: ``pathbudget 0.1.0``, ``ripe-atlas firmware 5020`` ..."""
     clock: ClockQuality | None = None

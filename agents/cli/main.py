@@ -1,13 +1,27 @@
 """The command `pathbudget`: puts the commands of this folder together."""
 
+import importlib
+
 import typer
 
-application = typer.Typer(name="pathbudget", no_args_is_help=True, add_completion=False)
+COMMANDS: tuple[str, ...] = ()
+"""Modules of this folder in the order of the help; each has ``register(application)``."""
+
+application = typer.Typer(
+    name="pathbudget",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @application.callback()
 def main() -> None:
-    """Measure network paths; get latency-budget lines with intervals, and siting recommendations."""
+    """Network paths in, latency-budget lines with intervals and siting recommendations out."""
+
+
+for _module in COMMANDS:
+    importlib.import_module(f"pathbudget.agents.cli.{_module}").register(application)
 
 
 def run() -> None:

@@ -1,0 +1,56 @@
+"""Exit codes of the command, and how an exception becomes one sentence on stderr."""
+
+import functools
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from typing import ParamSpec, TypeVar
+
+import typer
+
+from pathbudget.probes.errors import ConfigError, PathbudgetError, PrivilegeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ExitCode(IntEnum):
+    """What a script can rely on."""
+
+    OK = 0
+    OBJECTIVE_NOT_MET = 1
+    """A budget line fails (or is undecided, where the user asked for that)."""
+    USAGE = 2
+    """The command line or a file of the user's is wrong; nothing was sent."""
+    NOT_PERMITTED = 3
+    """The kernel does not allow it to this user; nothing was sent."""
+    NOTHING_MEASURED = 4
+    """It ran and there is no single number."""
+    TROUBLE = 5
+    """A store, a spool or a lab failed; the message says what is kept and where."""
+    INTERRUPTED = 130
+    """Ctrl-C; what was measured is stored."""
+
+
+def fail(message: str, code: ExitCode) -> typer.Exit:
+    """Print `message` on stderr; raise what is returned: ``raise fail("...", ExitCode.USAGE)``."""
+    sys.stderr.write(message.rstrip() + "\n")
+    return typer.Exit(int(code))
+
+
+def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn the product's own exceptions into a message and an exit code. Others are bugs."""
+
+    @functools.wraps(command)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except ConfigError as error:
+            many = f"{len(error.faults)} faults" if len(error.faults) > 1 else "1 fault"
+            raise fail(f"{error}\n{many}; nothing was loaded.", ExitCode.USAGE) from None
+        except PrivilegeError as error:
+            raise fail(str(error), ExitCode.NOT_PERMITTED) from None
+        except PathbudgetError as error:
+            raise fail(str(error), ExitCode.TROUBLE) from None
+
+    return wrapper
