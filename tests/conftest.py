@@ -1,0 +1,74 @@
+"""What every test can rely on: real data, system packages, and what is said when one is missing.
+
+A test marked ``@pytest.mark.needs("chromium")`` or ``needs("lab")`` is not run on a machine that
+lacks the thing, and one line at the end says so; with ``CI=true`` it fails instead.
+"""
+
+import functools
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+IN_CI = os.environ.get("CI") == "true"
+NOT_RUN = pytest.StashKey[dict[str, int]]()
+
+
+@functools.cache
+def why_missing(thing: str) -> str | None:
+    """Why this machine cannot run tests that need `thing`; None when it can."""
+    if thing == "chromium":
+        found = any(shutil.which(name) for name in ("chromium", "google-chrome"))
+        return None if found else "the Debian package chromium is not installed"
+    if thing == "lab":
+        from pathbudget.agents.lab.capability import why_not
+
+        return why_not()
+    if thing == "data":
+        return None if SHARED_DATA.is_dir() else f"no folder {SHARED_DATA.name} of real results"
+    raise pytest.UsageError(f"unknown need {thing!r}; known: chromium, lab, data")
+
+
+def needs_of(item: pytest.Item) -> list[str]:
+    """Everything the marks of a test ask for."""
+    return [str(need) for mark in item.iter_markers("needs") for need in mark.args]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    not_run: dict[str, int] = {}
+    config.stash[NOT_RUN] = not_run
+    if IN_CI:
+        return
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        reasons = [reason for need in needs_of(item) if (reason := why_missing(need))]
+        (dropped if reasons else kept).append(item)
+        for reason in reasons[:1]:
+            not_run[reason] = not_run.get(reason, 0) + 1
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for need in needs_of(item):
+        if reason := why_missing(need):
+            pytest.fail(f"this test needs {need}, and {reason}", pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    not_run = terminalreporter.config.stash.get(NOT_RUN, {})
+    if not_run:
+        parts = "; ".join(f"{count} because {reason}" for reason, count in not_run.items())
+        terminalreporter.write_line(f"Not run: {parts}.", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of real measurements that others made; use with ``needs("data")``."""
+    return SHARED_DATA
