@@ -110,5 +110,7 @@ class ProbeSpec:
     open: Callable[[ProbeEnvironment, Options], Probe]
     cost: Callable[[Options], Cost]
     options: Mapping[str, OptionSpec] = field(default_factory=dict[str, OptionSpec])
+    primary_metric: str = "rtt"
+    """The metric of which every shot yields exactly one sample, number or failure."""
     needs_port: bool = False
     default_port: int | None = None
