@@ -4,7 +4,7 @@ import importlib
 
 import typer
 
-COMMANDS: tuple[str, ...] = ()
+COMMANDS: tuple[str, ...] = ("responder",)
 """Modules of this folder in the order of the help; each has ``register(application)``."""
 
 application = typer.Typer(
