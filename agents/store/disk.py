@@ -1,0 +1,56 @@
+"""What the file system says, in words, and the few calls that make files durable."""
+
+import errno
+import os
+from pathlib import Path
+
+_WORDS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota of this user is used up",
+    errno.EFBIG: "the file would be larger than this process may write",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "this user may not write here",
+    errno.EPERM: "this user may not write here",
+    errno.ENOENT: "the folder does not exist",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EIO: "the disk reports an error",
+}
+_NO_RESERVATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
+
+
+def explain_os_error(error: OSError) -> str:
+    """``the disk is full`` rather than ``[Errno 28] No space left on device: ...``."""
+    return _WORDS.get(error.errno or 0) or error.strerror or str(error)
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Set `size` bytes of disk aside for an open file. Raises OSError when they are not there.
+
+    Where the file system cannot reserve, the free space is looked at instead, which is weaker.
+    """
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno not in _NO_RESERVATION:
+            raise
+        state = os.fstatvfs(descriptor)
+        if state.f_bavail * state.f_frsize < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in `folder` durable."""
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def sync_file(path: Path) -> None:
+    """Make the bytes of `path` durable."""
+    _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

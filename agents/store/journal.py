@@ -1,0 +1,162 @@
+"""The spool file of a running campaign: every sample is with the kernel before `append` returns.
+
+One JSON object a line (docs/store.md has the forms). A line is one unbuffered write, so ``kill -9``
+loses at most the sample in flight; `sync` (and `close`) makes the file safe against a power cut.
+The file is locked while its writer lives, which is how `pathbudget store recover` tells a journal
+in use from one left over.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from pathbudget.agents.store.disk import explain_os_error, reserve, sync_folder
+from pathbudget.agents.store.journal_lines import JOURNAL_VERSION, End
+from pathbudget.agents.store.journal_reader import JournalContents, read_journal
+from pathbudget.probes.codec import encode_line, encode_sample
+from pathbudget.probes.errors import SpoolError
+from pathbudget.probes.record import ClockQuality, Measurement, NoiseFloor, Sample
+
+__all__ = ["Journal", "JournalContents", "read_journal"]
+
+
+class Journal:
+    """Appends to one spool file. Not for several threads; every method may raise SpoolError."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Use `Journal.create`."""
+        self.path = path
+        self._descriptor = descriptor
+        self._length = 0
+        self._trouble: SpoolError | None = None
+        self._counts: dict[tuple[int, str], int] = {}
+        self._begun: set[int] = set()
+
+    @classmethod
+    def create(cls, path: Path, *, reserve_bytes: int = 0) -> Self:
+        """Begin a new file; nothing may be there yet.
+
+        `reserve_bytes` of disk are set aside at once, so that a full disk is noticed before the
+        first packet leaves. The file appears under `path` locked and with its first line written.
+        """
+        unready = path.with_name(f".{path.name}.{os.getpid()}.new")
+        try:
+            if path.exists():
+                raise SpoolError(f"{path}: there is a journal of this name already")
+            descriptor = os.open(unready, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except OSError as error:
+            raise SpoolError(
+                f"{path}: no journal can be begun: {explain_os_error(error)}"
+            ) from None
+        journal = cls(path, descriptor)
+        try:
+            journal._prepare(unready, reserve_bytes)
+        except (OSError, SpoolError) as error:
+            os.close(descriptor)
+            unready.unlink(missing_ok=True)
+            why = explain_os_error(error) if isinstance(error, OSError) else str(error)
+            raise SpoolError(f"{path}: no journal can be begun: {why}") from None
+        return journal
+
+    def _prepare(self, unready: Path, reserve_bytes: int) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if reserve_bytes:
+            reserve(self._descriptor, reserve_bytes)
+        self._write(b'{"journal":%d}\n' % JOURNAL_VERSION)
+        os.link(unready, self.path)  # unlike rename, never replaces a file that came meanwhile
+        unready.unlink()
+        sync_folder(self.path.parent)
+
+    def begin(self, series: int, measurement: Measurement) -> None:
+        """Open `series` with its envelope; the samples come through `append`."""
+        if series in self._begun:
+            raise ValueError(f"series {series} has begun already")
+        envelope = encode_line(msgspec.structs.replace(measurement, samples=())).rstrip()
+        self._write(b'{"begin":%d,"measurement":%b}\n' % (series, envelope))
+        self._begun.add(series)
+
+    def append(self, series: int, sample: Sample) -> None:
+        """Write one sample of `series`. It survives the end of this process from here on."""
+        self._write(b'{"in":%d,"sample":%b}\n' % (series, encode_sample(sample)))
+
+    def count(self, series: int, word: str) -> None:
+        """Count something that is no sample; written with the next `flush` or `end`."""
+        key = (series, word)
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def end(
+        self,
+        series: int,
+        *,
+        clock: ClockQuality | None,
+        noise: NoiseFloor | None,
+        duration_ns: int,
+    ) -> None:
+        """The measurement of `series` is over; samples that still come are kept all the same."""
+        self.flush()
+        end = msgspec.json.encode(End(clock=clock, noise=noise, duration_ns=duration_ns))
+        self._write(b'{"end":%d,"with":%b}\n' % (series, end))
+
+    def flush(self) -> None:
+        """Hand the counts to the kernel too (samples are there already). Cheap: no disk wait."""
+        counts, self._counts = self._counts, {}
+        for (series, word), number in counts.items():
+            line = {"count": series, "word": word, "number": number}
+            self._write(msgspec.json.encode(line) + b"\n")
+
+    def sync(self) -> None:
+        """Wait until the disk has everything: safe against a power cut. May take long."""
+        self.flush()
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            self._fail(error)
+
+    def close(self) -> None:
+        """Cut the file to its length, make it durable, give the lock back. Twice does no harm."""
+        if self._descriptor < 0:
+            return
+        try:
+            if self._trouble is None:
+                self.flush()
+            os.ftruncate(self._descriptor, self._length)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._fail(error)
+        finally:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _write(self, line: bytes) -> None:
+        if self._trouble is not None:
+            raise self._trouble
+        try:
+            written = os.write(self._descriptor, line)
+            while written < len(line):  # the disk took a part; the next write says why
+                written += os.write(self._descriptor, line[written:])
+        except OSError as error:
+            self._fail(error)
+        self._length += len(line)
+
+    def _fail(self, error: OSError) -> None:
+        """Stop for good: the lines up to here are whole, and nothing may follow a torn one."""
+        self._trouble = SpoolError(
+            f"{self.path}: the journal takes no more samples: {explain_os_error(error)}; "
+            "those up to here are kept"
+        )
+        raise self._trouble from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
