@@ -1,0 +1,143 @@
+"""From one table of a file to a `Site` with its targets."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+
+from pathbudget.probes.record import Target
+from pathbudget.sites.catalogue import Site
+from pathbudget.sites.entry import Entry, Interval, show
+from pathbudget.sites.region_reader import PLACE_KEYS, Places, read_spot
+
+PRICE = Interval(0, 1e15, "a price per month, 0 or more")
+CAPACITY = Interval(0, 1e15, "a capacity above 0, in the unit of the weights", open_low=True)
+PORT = Interval(1, 65535, "a port from 1 to 65535")
+
+SITE_KEYS = (*PLACE_KEYS, "operator", "metro", "price_per_month", "capacity", "target")
+CSV_SITE_KEYS = (*SITE_KEYS[:-1], "targets")
+TARGET_KEYS = ("name", "host", "port", "server_name")
+
+HOST = "a host name or an address, without scheme, port or path"
+LABEL = re.compile(r"(?!-)[\w-]{1,63}(?<!-)")
+HOST_AND_PORT = re.compile(r"(?:\[(?P<literal>[^\]]*)\]|(?P<host>[^:]*))(?::(?P<port>\d{1,5}))?")
+
+
+def read_site(entry: Entry, places: Places) -> Site | None:
+    """The site that `entry` describes; None when there are faults, which are noted.
+
+    Targets come from ``[[site.target]]`` tables, or from the cell ``targets`` of a CSV.
+    """
+    from_csv = "target" not in entry.values and isinstance(entry.values.get("targets"), str)
+    entry.only(CSV_SITE_KEYS if from_csv else SITE_KEYS)
+    targets = _targets_of_cell(entry) if from_csv else _targets_of_tables(entry)
+    price = entry.number("price_per_month", PRICE)
+    capacity = entry.number("capacity", CAPACITY)
+    operator, metro = entry.text("operator"), entry.text("metro")
+    spot = read_spot(entry, places)
+    if spot is None or not entry.sound:
+        return None
+    lender = None if "latitude" in entry.values else places.get(entry.text("place") or spot.name)
+    lent = lender if isinstance(lender, Site) else None
+    return Site(
+        name=spot.name,
+        latitude=spot.latitude,
+        longitude=spot.longitude,
+        title=spot.title,
+        operator=operator or (lent.operator if lent else ""),
+        metro=metro or (lent.metro if lent else ""),
+        country=spot.country,
+        price_per_month=price,
+        capacity=capacity,
+        targets=tuple(_of_site(target, spot.name) for target in targets),
+        source=spot.source,
+        date=spot.date,
+    )
+
+
+def is_host(text: str) -> bool:
+    """Whether `text` is an address literal or formed like a host name (RFC 1123, and ``_``)."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        labels = text.removesuffix(".").split(".")
+        numeric = labels[-1].isdigit()
+        return len(text) <= 253 and not numeric and all(LABEL.fullmatch(part) for part in labels)
+    return True
+
+
+def _of_site(target: Target, site: str) -> Target:
+    return Target(
+        name=target.name,
+        host=target.host,
+        site=site,
+        port=target.port,
+        server_name=target.server_name,
+    )
+
+
+def _targets_of_tables(entry: Entry) -> list[Target]:
+    tables = entry.values.get("target", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        entry.fault("target", f"{show(tables)} is no list of tables", "[[site.target]] tables")
+        return []
+    targets = [_read_target(entry, index, table) for index, table in enumerate(tables)]
+    return _distinct(entry, "target", [target for target in targets if target is not None])
+
+
+def _read_target(entry: Entry, index: int, table: Mapping[str, object]) -> Target | None:
+    target = Entry(
+        entry.file, table, lambda key: entry.where(f"target[{index}].{key}"), entry.faults
+    )
+    target.only(TARGET_KEYS)
+    host = _host(target, "host", target.text("host", None))
+    port = target.whole_number("port", PORT)
+    server_name = _host(target, "server_name", target.text("server_name"))
+    name = target.text("name") or _default_name(host, port)
+    if not target.sound:
+        return None
+    return Target(name=name, host=host, port=port, server_name=server_name)
+
+
+def _targets_of_cell(entry: Entry) -> list[Target]:
+    """``host:port host:port``; IPv6 literals as ``[2001:db8::1]:443`` or bare without a port."""
+    words = re.split(r"[\s,;]+", str(entry.values["targets"]).strip(" ,;"))
+    targets = [_target_of_word(entry, word) for word in words]
+    return _distinct(entry, "targets", [target for target in targets if target is not None])
+
+
+def _target_of_word(entry: Entry, word: str) -> Target | None:
+    expected = "host:port host:port, like probe.example.net:443"
+    found = HOST_AND_PORT.fullmatch(word)
+    host, port = word, None
+    if found:
+        host = found["literal"] or found["host"] or ""
+        port = int(found["port"]) if found["port"] else None
+    if not is_host(host):
+        entry.fault("targets", f"{show(word)} is no target", expected)
+        return None
+    if port is not None and not PORT.holds(port):
+        entry.fault("targets", f"port {port} of {show(word)} is out of range", PORT.expected)
+        return None
+    return Target(name=_default_name(host, port), host=host, port=port)
+
+
+def _host(entry: Entry, key: str, text: str) -> str:
+    if text and not is_host(text):
+        entry.fault(key, f"{show(text)} is no host", HOST)
+    return text
+
+
+def _default_name(host: str, port: int | None) -> str:
+    """How a target is called that has no name of its own."""
+    shown = f"[{host}]" if ":" in host else host
+    return host if port is None else f"{shown}:{port}"
+
+
+def _distinct(entry: Entry, key: str, targets: list[Target]) -> list[Target]:
+    seen: set[str] = set()
+    for target in targets:
+        if target.name in seen:
+            problem = f"two targets are called {show(target.name)}"
+            entry.fault(key, problem, "a different name for each target of a site")
+        seen.add(target.name)
+    return targets
