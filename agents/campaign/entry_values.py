@@ -1,0 +1,44 @@
+"""Values of a campaign file that a catalogue does not know: durations and lists of words."""
+
+from collections.abc import Iterable
+
+from pathbudget.agents.units import parse_duration_ns
+from pathbudget.sites.entry import Entry, did_you_mean, show
+
+LONGEST_NS = 366 * 86_400 * 1_000_000_000
+
+
+def duration_ns(entry: Entry, key: str, default: str | None) -> int | None:
+    """A duration longer than nothing and at most a year; None when it is wrong."""
+    text = entry.text(key, default)
+    if not text:
+        return None
+    try:
+        value = parse_duration_ns(text)
+    except ValueError:
+        entry.fault(key, f"{show(text)} is no duration", "one such as 250ms, 1.5s, 10m or 2h")
+        return None
+    if not 0 < value <= LONGEST_NS:
+        entry.fault(key, f"{show(text)} is out of range", "longer than nothing, at most a year")
+        return None
+    return value
+
+
+def words(entry: Entry, key: str, known: Iterable[str]) -> tuple[str, ...]:
+    """A list of words out of `known`; empty when the key is absent."""
+    value = entry.values.get(key)
+    if value is None:
+        return ()
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list):
+        entry.fault(key, f"{show(value)} is no list", 'a list like ["one", "two"]')
+        return ()
+    known = list(known)
+    found: list[str] = []
+    for number, word in enumerate(listed):
+        if isinstance(word, str) and word in known:
+            found.append(word)
+        else:
+            problem = f"{show(word)} is unknown"
+            entry.fault(f"{key}[{number}]", problem, did_you_mean(str(word), known))
+    return tuple(dict.fromkeys(found))

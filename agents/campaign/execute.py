@@ -1,0 +1,135 @@
+"""A whole run: spool, workers, progress, store. What `pathbudget run` and the demo call."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from pathbudget.agents.campaign import run_state
+from pathbudget.agents.campaign.controller import Controller, OnProgress, WorkerState
+from pathbudget.agents.campaign.plan import CampaignPlan
+from pathbudget.agents.campaign.run_state import RunState
+from pathbudget.agents.store.parquet import Store
+from pathbudget.agents.store.spool import commit_journal
+from pathbudget.probes.errors import PathbudgetError, StoreError
+
+SAVE_STATE_EVERY_S = 1.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended. `unsaved` journals are still in the spool, with why in `problems`."""
+
+    interrupted: bool = False
+    fired: int = 0
+    samples: int = 0
+    failures: int = 0
+    measurements: int = 0
+    problems: list[str] = field(default_factory=list[str])
+    unsaved: list[Path] = field(default_factory=list[Path])
+
+
+def execute(state: RunState, store: Store, on_progress: OnProgress) -> Outcome:
+    """Run a plan to its end or to Ctrl-C and store what was measured.
+
+    Raises PrivilegeError, SpoolError or StoreError when nothing could be measured; then nothing
+    was sent. What goes wrong later is in `Outcome.problems`, and every journal is kept until its
+    samples are in the store.
+    """
+    store.check_writable()
+    spool = store.spool
+    spool.mkdir(parents=True, exist_ok=True)
+    run_state.save(spool, state)
+    controller = Controller(_resumed(state), spool, on_progress)
+    outcome = Outcome(interrupted=asyncio.run(_run(controller, state, spool)))
+    refused = [worker.failed for worker in controller.workers if worker.failed is not None]
+    if refused:
+        _forget(controller.workers, spool, state)
+        raise refused[0]
+    _account(controller.workers, outcome)
+    _commit(controller.workers, store, outcome)
+    finished = not outcome.interrupted and not any(worker.died for worker in controller.workers)
+    if finished:
+        run_state.remove(spool, state.plan.run_id)
+    else:
+        run_state.save(spool, _advanced(state, controller.workers))
+    return outcome
+
+
+def _resumed(state: RunState) -> CampaignPlan:
+    """The plan with what an earlier run has done left out."""
+    vantages = tuple(
+        msgspec.structs.replace(one, resume_at_ns=state.reached_ns.get(one.vantage.name, 0))
+        for one in state.plan.vantages
+    )
+    return msgspec.structs.replace(state.plan, vantages=vantages)
+
+
+async def _run(controller: Controller, state: RunState, spool: Path) -> bool:
+    """True when Ctrl-C (or SIGTERM) ended it."""
+    interrupted = False
+
+    def stop() -> None:
+        nonlocal interrupted
+        interrupted = True
+        controller.stop()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    saving = asyncio.create_task(_save_again_and_again(controller, state, spool))
+    try:
+        await controller.run()
+    finally:
+        saving.cancel()
+        await asyncio.gather(saving, return_exceptions=True)
+    return interrupted
+
+
+async def _save_again_and_again(controller: Controller, state: RunState, spool: Path) -> None:
+    while True:
+        await asyncio.sleep(SAVE_STATE_EVERY_S)
+        with contextlib.suppress(PathbudgetError):  # the next one, or the end, will say it
+            run_state.save(spool, _advanced(state, controller.workers))
+
+
+def _advanced(state: RunState, workers: Sequence[WorkerState]) -> RunState:
+    reached = {worker.plan.vantage.name: worker.report.reached_ns for worker in workers}
+    return msgspec.structs.replace(state, reached_ns=reached)
+
+
+def _forget(workers: Sequence[WorkerState], spool: Path, state: RunState) -> None:
+    """Nothing was sent: leave nothing behind."""
+    for worker in workers:
+        worker.journal.unlink(missing_ok=True)
+    if not any(state.reached_ns.values()):  # a run that was to be resumed still can be
+        run_state.remove(spool, state.plan.run_id)
+
+
+def _account(workers: Sequence[WorkerState], outcome: Outcome) -> None:
+    for worker in workers:
+        name = worker.plan.vantage.name
+        outcome.fired += worker.report.fired
+        outcome.samples += worker.report.samples
+        outcome.failures += worker.report.failures
+        outcome.problems.extend(f"vantage {name}: {problem}" for problem in worker.problems)
+        if worker.died:
+            outcome.problems.append(f"vantage {name}: its worker stopped early: {worker.died}")
+
+
+def _commit(workers: Sequence[WorkerState], store: Store, outcome: Outcome) -> None:
+    for worker in workers:
+        if not worker.journal.exists():
+            continue
+        try:
+            receipt = commit_journal(worker.journal, store)
+        except StoreError as error:
+            outcome.unsaved.append(worker.journal)
+            if str(error) not in outcome.problems:
+                outcome.problems.append(str(error))
+        else:
+            outcome.measurements += receipt.written

@@ -1,0 +1,85 @@
+"""Limits on what a campaign puts on the wire: checked on the plan, then enforced on the clock."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pathbudget.agents.campaign.plan import CampaignPlan, SeriesPlan
+from pathbudget.probes.contract import Cost, ProbeSpec
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCost:
+    """What one plan puts on the wire on average (Poisson plans vary around it), without loss."""
+
+    shots: float
+    packets: float
+    bytes: float
+    packets_per_second: dict[str, float]
+    """By vantage."""
+    packets_per_second_per_target: dict[str, float]
+    """By target host, all vantages together."""
+
+
+def planned_cost(plan: CampaignPlan, table: Mapping[str, ProbeSpec]) -> PlannedCost:
+    """Expected totals and rates of a plan."""
+    per_vantage: defaultdict[str, float] = defaultdict(float)
+    per_target: defaultdict[str, float] = defaultdict(float)
+    shots = packets = octets = 0.0
+    for vantage in plan.vantages:
+        for series in vantage.series:
+            cost, expected = _cost(series, table), vantage.duration_ns / series.interval_ns
+            shots += expected
+            packets += expected * cost.packets
+            octets += expected * cost.bytes
+            rate = cost.packets * SECOND_NS / series.interval_ns
+            per_vantage[vantage.vantage.name] += rate
+            per_target[series.target.host] += rate
+    return PlannedCost(shots, packets, octets, dict(per_vantage), dict(per_target))
+
+
+def _cost(series: SeriesPlan, table: Mapping[str, ProbeSpec]) -> Cost:
+    return table[series.kind].cost(series.options)
+
+
+def broken_limits(plan: CampaignPlan, cost: PlannedCost) -> list[tuple[str, str, str]]:
+    """(key path of the limit, what the plan would do, what would be right) per broken limit."""
+    broken: list[tuple[str, str, str]] = []
+    per_vantage = plan.limits.packets_per_second
+    for name, rate in cost.packets_per_second.items():
+        if rate > per_vantage:
+            advice = f"at most {per_vantage}: longer intervals, fewer targets, or a higher limit"
+            what = f"vantage {name} would send and receive {rate:.0f} packets per second"
+            broken.append(("limits.packets_per_second", what, advice))
+    per_target = plan.limits.packets_per_second_per_target
+    for host, rate in cost.packets_per_second_per_target.items():
+        if rate > per_target:
+            advice = f"at most {per_target}: longer intervals, fewer vantages, or a higher limit"
+            what = f"target {host} would see {rate:.0f} packets per second"
+            broken.append(("limits.packets_per_second_per_target", what, advice))
+    if cost.bytes > plan.limits.bytes:
+        what = f"the plan puts {cost.bytes:.0f} bytes on the wire"
+        advice = f"at most {plan.limits.bytes}: a shorter duration, or a higher limit"
+        broken.append(("limits.bytes", what, advice))
+    return broken
+
+
+class PacketAllowance:
+    """Token bucket over one second's worth of packets, for the moments after a stall.
+
+    A late burst is spread out, never dropped: the caller waits, and the lateness is recorded.
+    """
+
+    def __init__(self, packets_per_second: int, now_ns: int) -> None:
+        self._rate = packets_per_second
+        self._tokens = float(packets_per_second)
+        self._at_ns = now_ns
+
+    def wait_ns(self, packets: int, now_ns: int) -> int:
+        """Take `packets`; return how long to wait before sending them (0: send now)."""
+        refill = (now_ns - self._at_ns) * self._rate / SECOND_NS
+        self._tokens = min(float(self._rate), self._tokens + refill) - packets
+        self._at_ns = now_ns
+        return 0 if self._tokens >= 0 else int(-self._tokens * SECOND_NS / self._rate)

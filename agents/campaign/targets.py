@@ -1,0 +1,81 @@
+"""Which probe runs against which target: the series of one vantage."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from pathbudget.agents.campaign.epochs import literal_family
+from pathbudget.agents.campaign.plan import SeriesPlan
+from pathbudget.agents.campaign.probe_entry import ProbeEntry
+from pathbudget.agents.campaign.vantage_entry import LAB, VantageEntry, lab_node
+from pathbudget.probes.contract import ProbeSpec
+from pathbudget.probes.record import AddressFamily, Target
+from pathbudget.sites.catalogue import Catalogue, Site
+from pathbudget.sites.entry import Entry
+
+
+def plan_series(
+    vantage: VantageEntry,
+    probes: Sequence[ProbeEntry],
+    catalogue: Catalogue,
+    table: Mapping[str, ProbeSpec],
+    top: Entry,
+) -> tuple[SeriesPlan, ...]:
+    """Every series of one vantage, in the order of probes, sites and targets.
+
+    A probe that needs a port runs against the targets that have one (a site without any: against
+    its hosts at the probe's default port). A probe that needs none runs once per host of a site.
+    """
+    series: list[SeriesPlan] = []
+    for probe in probes:
+        if probe.vantages and vantage.vantage.name not in probe.vantages:
+            continue
+        for site in catalogue.sites.values():
+            if site.targets and (not probe.sites or site.name in probe.sites):
+                for target in targets_for(site, table[probe.kind]):
+                    series.extend(_of_target(probe, target, top))
+    return tuple(series)
+
+
+def targets_for(site: Site, spec: ProbeSpec) -> Iterator[Target]:
+    """The targets of a site that a probe of this kind is for."""
+    if spec.needs_port:
+        with_port = [target for target in site.targets if target.port is not None]
+        if with_port:
+            yield from with_port
+            return
+    seen: set[str] = set()
+    for target in site.targets:
+        if target.host not in seen:
+            seen.add(target.host)
+            port = spec.default_port if spec.needs_port else None
+            yield msgspec.structs.replace(target, site=site.name, port=port)
+
+
+def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[SeriesPlan]:
+    for family in probe.families or (None,):
+        address = _in_lab(target, family, top)
+        found = msgspec.structs.replace(target, host=address) if address else target
+        literal = literal_family(found.host)
+        if literal is not None and family not in (None, literal):
+            continue
+        yield SeriesPlan(
+            target=found,
+            probe=probe.label,
+            kind=probe.kind,
+            interval_ns=probe.interval_ns,
+            timeout_ns=probe.timeout_ns,
+            schedule=probe.schedule,
+            family=literal or family,
+            options=probe.options,
+        )
+
+
+def _in_lab(target: Target, family: AddressFamily | None, top: Entry) -> str:
+    """Address of a target ``lab:NODE``; empty for any other."""
+    if not target.host.startswith(LAB):
+        return ""
+    node = lab_node(top, "catalogue", target.host)
+    if node is None:
+        return ""
+    return node.ipv6 if family is AddressFamily.IPV6 else node.ipv4

@@ -1,0 +1,116 @@
+"""`pathbudget run CAMPAIGN`: measure what a campaign file says."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+
+if TYPE_CHECKING:
+    from pathbudget.agents.campaign.campaign_file import Campaign
+    from pathbudget.agents.campaign.execute import Outcome
+    from pathbudget.agents.campaign.run_state import RunState
+    from pathbudget.agents.store.parquet import Store
+
+CampaignArgument = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file.")]
+StoreOption = Annotated[Path, typer.Option("--store", help="Folder to keep measurements in.")]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Print the plan (packets, bytes, time); send nothing.")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the interrupted run of this campaign.")
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", help="Seed of the send times; overrides the file.", min=0)
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command."""
+    application.command(name="run")(run)
+
+
+@reports_errors
+def run(
+    campaign: CampaignArgument,
+    store: StoreOption = Path("pathbudget-store"),
+    explain: ExplainOption = False,
+    resume: ResumeOption = False,
+    seed: SeedOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Measure what a campaign file says and keep it in a store.
+
+    Ctrl-C stops within a second, keeps what was measured and says how to go on.
+    """
+    from pathbudget.agents.campaign.campaign_file import load_campaign
+    from pathbudget.probes.table import probe_table
+
+    table = probe_table()
+    loaded = load_campaign(campaign, table, seed=seed)
+    if explain:
+        from rich.console import Console
+
+        from pathbudget.agents.campaign import explain as words
+
+        words.explain(loaded.plan, table, Console())
+        return
+    _measure(campaign, loaded, store, resume=resume, quiet=quiet)
+
+
+def _measure(path: Path, loaded: "Campaign", folder: Path, *, resume: bool, quiet: bool) -> None:
+    from pathbudget.agents.campaign.execute import execute
+    from pathbudget.agents.campaign.progress import ProgressLine
+    from pathbudget.agents.campaign.run_state import RunState
+    from pathbudget.agents.store.extra import open_store
+
+    store = open_store(folder)
+    state = _unfinished(path, loaded, store) if resume else None
+    if state is None:
+        state = RunState(loaded.plan, str(path.resolve()), loaded.digest, {})
+    with ProgressLine(state.plan, shown=not quiet) as line:
+        outcome = execute(state, store, line.update)
+    _tell(path, folder, outcome, quiet=quiet)
+
+
+def _unfinished(path: Path, loaded: "Campaign", store: "Store") -> "RunState":
+    """The run to go on with, after what it left in the spool has been stored."""
+    from pathbudget.agents.campaign.run_state import unfinished
+    from pathbudget.agents.store.spool import recover
+
+    state = unfinished(store.spool, path)
+    if state is None:
+        message = f"{path}: no interrupted run of this campaign in {store.path}; nothing was sent."
+        raise fail(message, ExitCode.USAGE)
+    if state.digest != loaded.digest:
+        message = (
+            f"{path}: the campaign file or its catalogue has changed since it was interrupted.\n"
+            "Undo the change to resume, or run without --resume to start anew; nothing was sent."
+        )
+        raise fail(message, ExitCode.USAGE)
+    recover(store)
+    return state
+
+
+def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
+    for problem in outcome.problems:
+        typer.echo(problem, err=True)
+    if not quiet or outcome.problems or outcome.interrupted:
+        typer.echo(
+            f"{outcome.fired} probes sent, {outcome.samples} samples "
+            f"({outcome.failures} of the probes failed), "
+            f"{outcome.measurements} measurements stored in {folder}",
+            err=True,
+        )
+    where = "" if str(folder) == "pathbudget-store" else f" --store {folder}"
+    if outcome.interrupted:
+        typer.echo(f"Interrupted. To go on: pathbudget run {path}{where} --resume", err=True)
+        raise typer.Exit(int(ExitCode.INTERRUPTED))
+    if outcome.unsaved:
+        raise typer.Exit(int(ExitCode.TROUBLE))
+    if outcome.fired and outcome.failures == outcome.fired:
+        raise fail("Not one probe was answered.", ExitCode.NOTHING_MEASURED)
+    if outcome.problems and outcome.fired == 0:
+        raise typer.Exit(int(ExitCode.TROUBLE))
