@@ -38,18 +38,9 @@ def reserve(descriptor: int, size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
-def sync_folder(folder: Path) -> None:
-    """Make new names in `folder` durable."""
-    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def sync_file(path: Path) -> None:
-    """Make the bytes of `path` durable."""
-    _sync(path, os.O_RDONLY)
-
-
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

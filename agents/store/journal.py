@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from pathbudget.agents.store.disk import explain_os_error, reserve, sync_folder
+from pathbudget.agents.store.disk import explain_os_error, reserve, sync
 from pathbudget.agents.store.journal_lines import JOURNAL_VERSION, End
 from pathbudget.agents.store.journal_reader import JournalContents, read_journal
 from pathbudget.probes.codec import encode_line, encode_sample
@@ -69,7 +69,7 @@ class Journal:
         self._write(b'{"journal":%d}\n' % JOURNAL_VERSION)
         os.link(unready, self.path)  # unlike rename, never replaces a file that came meanwhile
         unready.unlink()
-        sync_folder(self.path.parent)
+        sync(self.path.parent)
 
     def begin(self, series: int, measurement: Measurement) -> None:
         """Open `series` with its envelope; the samples come through `append`."""

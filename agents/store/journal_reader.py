@@ -48,10 +48,14 @@ class JournalReader:
     """One pass over the file at the start; the measurements are then put together one by one."""
 
     def __init__(self, path: Path) -> None:
-        """Raises SpoolError when the file cannot be read, RecordError when it is no journal."""
+        """Raises SpoolError when the file cannot be read, RecordError for a newer version.
+
+        `problems` then names what could not be read; `damaged` says that more is lost than the
+        line that was being written when the end came.
+        """
         self.path = path
         self.problems: list[str] = []
-        self.tail_is_cut = False
+        self.damaged = False
         self._series: dict[int, _Series] = {}
         try:
             with path.open("rb") as file:
@@ -62,6 +66,7 @@ class JournalReader:
             if series.envelope is None:
                 lost = len(series.offsets)
                 self.problems.append(f"series {number}: {lost} samples without their beginning")
+                self.damaged = True
 
     @property
     def complete(self) -> bool:
@@ -90,7 +95,7 @@ class JournalReader:
             self._sort_in(number, offset, line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             cut = not text.endswith(b"\n")
-            self.tail_is_cut = self.tail_is_cut or cut
+            self.damaged = self.damaged or not cut
             problem = "cut off" if cut else explain(error)
             self.problems.append(f"line {number}: {problem}; passed over")
 

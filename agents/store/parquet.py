@@ -1,0 +1,170 @@
+"""The store: a folder of Parquet that is written step by step, all or nothing, and once.
+
+`Store.write` is idempotent by measurement id, across processes and crashes; several writers may
+work at once. docs/store.md says what is guaranteed to whom.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pathbudget.agents.store.disk import explain_os_error
+from pathbudget.agents.store.layout import MEASUREMENTS, SAMPLES, Layout, date_of
+from pathbudget.agents.store.locks import exclusive, shared
+from pathbudget.agents.store.reading import Selection, merged
+from pathbudget.agents.store.table_files import PairWriter, ids
+from pathbudget.agents.store.transaction import (
+    AtStep,
+    Transaction,
+    no_step,
+    settle,
+    transaction,
+    unsettled,
+)
+from pathbudget.probes.errors import StoreError
+from pathbudget.probes.record import AddressFamily, Measurement
+
+DEFAULT_STORE = Path("pathbudget-store")
+_BATCH_SAMPLES = 100_000
+_BATCH_MEASUREMENTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a write did. `problems` names what could not be saved from a damaged journal."""
+
+    written: int = 0
+    already_there: int = 0
+    files: tuple[Path, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def __add__(self, other: "Receipt") -> "Receipt":
+        return Receipt(
+            self.written + other.written,
+            self.already_there + other.already_there,
+            self.files + other.files,
+            self.problems + other.problems,
+        )
+
+
+class Store:
+    """A store at `path`. Making the object touches nothing on disk."""
+
+    def __init__(self, path: Path | str, *, at_step: AtStep = no_step) -> None:
+        self.path = Path(path)
+        self.layout = Layout(self.path)
+        self._at_step = at_step
+        self._ids: dict[Path, set[str]] = {}
+
+    @property
+    def spool(self) -> Path:
+        """Folder of the journals of this store."""
+        return self.layout.spool
+
+    def check_writable(self) -> None:
+        """Make the store where there is none, and write a trial file. Raises StoreError.
+
+        To be called before anything is measured.
+        """
+        self.layout.create()
+        try:
+            self.layout.try_to_write()
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot be written: {explain_os_error(error)}") from None
+
+    def write(self, measurements: Iterable[Measurement]) -> Receipt:
+        """Store what is not there yet. What has been written when an error comes stays written.
+
+        Raises StoreError (disk) and RecordError (a value that no table can hold).
+        """
+        self.layout.create()
+        receipt = Receipt()
+        for batch in _batches(measurements):
+            receipt += self._write_batch(batch)
+        return receipt
+
+    def measurements(
+        self,
+        *,
+        campaign: str | None = None,
+        since_unix_ns: int | None = None,
+        until_unix_ns: int | None = None,
+        region: str | None = None,
+        vantage: str | None = None,
+        site: str | None = None,
+        target: str | None = None,
+        probe: str | None = None,
+        family: AddressFamily | None = None,
+    ) -> Iterator[Measurement]:
+        """Measurements with their samples, in the order of their ids, one at a time in memory.
+
+        Started in [since, until). Raises StoreError when there is no store or a file is damaged.
+        """
+        selection = Selection(
+            campaign=campaign,
+            since_unix_ns=since_unix_ns,
+            until_unix_ns=until_unix_ns,
+            region=region,
+            vantage=vantage,
+            site=site,
+            target=target,
+            probe=probe,
+            family=family,
+        )
+        return self.select(selection)
+
+    def select(self, selection: Selection) -> Iterator[Measurement]:
+        """`measurements` with the wishes in one object."""
+        self.layout.require()
+        self.settle_if_possible()
+        with shared(self.layout.reader_lock):
+            yield from merged(self.layout, selection)
+
+    def settle_if_possible(self) -> None:
+        """Finish what a killed writer left, unless one is at work or the store is read-only."""
+        if not unsettled(self.layout):
+            return
+        try:
+            with exclusive(self.layout.writer_lock, wait_s=0, busy="a writer is at work"):
+                settle(self.layout, self._at_step)
+        except (OSError, StoreError):
+            return
+
+    def _write_batch(self, batch: Sequence[Measurement]) -> Receipt:
+        with transaction(self.layout, "append", self._at_step) as work:
+            new = self._not_there_yet(batch)
+            if not new:
+                return Receipt(already_there=len(batch))
+            for date in sorted({date_of(m.started_unix_ns) for m in new}):
+                _stage(work, date, [m for m in new if date_of(m.started_unix_ns) == date])
+            files = work.commit(self._at_step)
+            return Receipt(len(new), len(batch) - len(new), tuple(files))
+
+    def _not_there_yet(self, batch: Sequence[Measurement]) -> list[Measurement]:
+        """In the order of their ids, each once."""
+        once = {measurement.id: measurement for measurement in reversed(batch)}
+        for date in {date_of(measurement.started_unix_ns) for measurement in batch}:
+            for path in self.layout.files(MEASUREMENTS, date):
+                if path not in self._ids:
+                    self._ids[path] = ids(path)
+                for name in self._ids[path] & once.keys():
+                    del once[name]
+        return [once[name] for name in sorted(once)]
+
+
+def _stage(work: Transaction, date: str, measurements: Sequence[Measurement]) -> None:
+    with PairWriter(work.file(MEASUREMENTS, date), work.file(SAMPLES, date)) as writer:
+        writer.write(measurements)
+
+
+def _batches(measurements: Iterable[Measurement]) -> Iterator[list[Measurement]]:
+    batch: list[Measurement] = []
+    samples = 0
+    for measurement in measurements:
+        batch.append(measurement)
+        samples += len(measurement.samples)
+        if samples >= _BATCH_SAMPLES or len(batch) >= _BATCH_MEASUREMENTS:
+            yield batch
+            batch, samples = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,150 @@
+"""The Parquet files: writing a pair of them, and reading them back a row group at a time."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pathbudget.probes import arrow_schema
+from pathbudget.probes.columns import MEASUREMENT_ID, SAMPLE_COLUMNS
+from pathbudget.probes.errors import RecordError, StoreError
+from pathbudget.probes.record import Measurement
+
+import pyarrow as pa  # isort: skip  (after arrow_schema, which says what to install)
+import pyarrow.parquet as pq  # isort: skip
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_SAMPLE_ROWS = 65_536
+_MEASUREMENT_ROWS = 8_192
+_OWN_COLUMNS = [MEASUREMENT_ID.name, *(column.name for column in SAMPLE_COLUMNS)]
+
+
+class PairWriter:
+    """Writes measurements to a pair of files; the caller gives them in the order of their ids."""
+
+    def __init__(self, measurement_path: Path, sample_path: Path) -> None:
+        self._measurements = _writer(measurement_path, arrow_schema.MEASUREMENT_SCHEMA)
+        self._samples = _writer(sample_path, arrow_schema.SAMPLE_SCHEMA)
+
+    def write(self, measurements: Sequence[Measurement]) -> None:
+        """Append rows to both. Raises RecordError for what a table cannot hold."""
+        envelopes = arrow_schema.measurement_table(measurements)
+        self._measurements.write_table(envelopes, row_group_size=_MEASUREMENT_ROWS)
+        samples = arrow_schema.sample_table(measurements)
+        self._samples.write_table(samples, row_group_size=_SAMPLE_ROWS)
+
+    def close(self) -> None:
+        """Write the footers."""
+        self._measurements.close()
+        self._samples.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        version="2.6",
+        write_page_checksum=True,
+    )
+
+
+def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The tables of a file one by one; columns that it lacks are left out. Raises StoreError.
+
+    The file is open only while a row group is read: a store may have more files than a process
+    may hold open.
+    """
+    for index in range(_read(path, lambda file: file.num_row_groups)):
+        yield _read(path, functools.partial(_row_group, index=index, columns=columns))
+
+
+def first_id(path: Path) -> str | None:
+    """The smallest id of a measurement file; None when it has no rows. Raises StoreError."""
+    for table in row_groups(path, ["id"]):
+        if len(table):
+            return str(table.column("id")[0])
+    return None
+
+
+def ids(path: Path) -> set[str]:
+    """All ids of a measurement file. Raises StoreError."""
+    return {str(name) for table in row_groups(path, ["id"]) for name in table.column("id")}
+
+
+def envelopes(path: Path) -> Iterator[tuple[Measurement, int]]:
+    """Measurements of a file without their samples, each with how many it has, in order of id."""
+    last = ""
+    for table in row_groups(path):
+        for envelope, count in _naming(path, arrow_schema.envelopes(table)):
+            if envelope.id < last:
+                raise StoreError(f"{path}: damaged: its rows are not in the order of their ids")
+            last = envelope.id
+            yield envelope, count
+
+
+class SampleRows:
+    """The rows of a sample file, taken from the front."""
+
+    def __init__(self, path: Path) -> None:
+        self._groups = row_groups(path, _OWN_COLUMNS)
+        self._rest: pa.Table | None = None
+
+    def take(self, count: int) -> pa.Table | None:
+        """The next `count` rows, fewer at the end of the file; None at the end."""
+        parts: list[pa.Table] = []
+        while count > 0:
+            if self._rest is None or not len(self._rest):
+                self._rest = next(self._groups, None)
+                if self._rest is None:
+                    break
+            parts.append(self._rest.slice(0, count))
+            self._rest = self._rest.slice(len(parts[-1]))
+            count -= len(parts[-1])
+        return pa.concat_tables(parts) if parts else None
+
+
+def whole(path: Path, envelope: Measurement, count: int, rows: pa.Table | None) -> Measurement:
+    """The measurement with its samples. Raises StoreError when `rows` are not they."""
+    if rows is None:
+        rows = arrow_schema.SAMPLE_SCHEMA.empty_table()
+    try:
+        return arrow_schema.with_samples(envelope, count, rows)
+    except RecordError as error:
+        raise StoreError(f"{path}: damaged: {error}") from None
+
+
+def _naming(path: Path, items: Iterable[Item]) -> Iterator[Item]:
+    """The same items; a RecordError on the way gets the name of the file."""
+    try:
+        yield from items
+    except RecordError as error:
+        raise StoreError(f"{path}: {error}") from None
+
+
+def _row_group(file: pq.ParquetFile, index: int, columns: Sequence[str] | None) -> pa.Table:
+    known = set(file.schema_arrow.names)
+    return file.read_row_group(index, [c for c in columns if c in known] if columns else None)
+
+
+def _read(path: Path, read: Callable[[pq.ParquetFile], Result]) -> Result:
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return read(file)
+    except (OSError, pa.ArrowException) as error:
+        problem = str(error).splitlines()[0]
+        raise StoreError(f"{path}: cannot be read: {problem}") from None

@@ -1,0 +1,244 @@
+"""Measurements as Arrow tables and back, without loss: one table of envelopes, one of samples.
+
+The only module of this layer that needs pyarrow. A table remembers the schema version it was
+written with; an older one is upgraded by the same steps as a JSON line (`schema_upgrades`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from pathbudget.probes.codec import from_raw
+from pathbudget.probes.columns import (
+    CONTEXT_COLUMNS,
+    FAILURE_COUNT,
+    MEASUREMENT_COLUMNS,
+    MEASUREMENT_ID,
+    POSITION,
+    SAMPLE_COLUMNS,
+    SAMPLE_COUNT,
+    Column,
+    Kind,
+)
+from pathbudget.probes.errors import RecordError, StoreError
+from pathbudget.probes.record import (
+    SCHEMA_VERSION,
+    ClockSource,
+    ConnectionMode,
+    Failure,
+    FailureKind,
+    Measurement,
+    Sample,
+    Stage,
+)
+
+try:
+    import pyarrow as pa
+except ImportError as _error:
+    raise StoreError(
+        "the store needs packages that are not installed: pip install 'pathbudget[store]'"
+    ) from _error
+
+_TYPES: Mapping[Kind, pa.DataType] = {
+    Kind.TEXT: pa.string(),
+    Kind.INT64: pa.int64(),
+    Kind.INT32: pa.int32(),
+    Kind.FLOAT64: pa.float64(),
+    Kind.JSON: pa.string(),
+    Kind.COUNTS: pa.map_(pa.string(), pa.int64()),
+    Kind.WORDS: pa.list_(pa.string()),
+}
+
+
+def _schema(table: str, columns: Sequence[Column]) -> pa.Schema:
+    fields = [
+        pa.field(
+            column.name,
+            _TYPES[column.kind],
+            metadata={"meaning": column.meaning, "unit": column.unit},
+        )
+        for column in columns
+    ]
+    about: dict[bytes | str, bytes | str] = {
+        "pathbudget.table": table,
+        "pathbudget.schema": str(SCHEMA_VERSION),
+    }
+    return pa.schema(fields, metadata=about)
+
+
+MEASUREMENT_SCHEMA = _schema("measurements", [*MEASUREMENT_COLUMNS, SAMPLE_COUNT, FAILURE_COUNT])
+SAMPLE_SCHEMA = _schema("samples", [MEASUREMENT_ID, POSITION, *SAMPLE_COLUMNS, *CONTEXT_COLUMNS])
+
+
+def measurement_table(measurements: Sequence[Measurement]) -> pa.Table:
+    """One row per measurement, `MEASUREMENT_SCHEMA`. Raises RecordError for what cannot be held."""
+    values = [_values(column, measurements) for column in MEASUREMENT_COLUMNS]
+    values.append([len(measurement.samples) for measurement in measurements])
+    values.append([failures(measurement) for measurement in measurements])
+    return _table(values, MEASUREMENT_SCHEMA)
+
+
+def failures(measurement: Measurement) -> int:
+    """How many samples of it have no number."""
+    return sum(sample.failure is not None for sample in measurement.samples)
+
+
+def sample_table(measurements: Sequence[Measurement]) -> pa.Table:
+    """One row per sample, `SAMPLE_SCHEMA`; samples of one measurement stand together, in order."""
+    samples = [sample for measurement in measurements for sample in measurement.samples]
+    lengths = [len(measurement.samples) for measurement in measurements]
+    values = [
+        _spread([measurement.id for measurement in measurements], lengths),
+        [position for length in lengths for position in range(length)],
+        *(_values(column, samples) for column in SAMPLE_COLUMNS),
+        *(_spread(_values(column, measurements), lengths) for column in CONTEXT_COLUMNS),
+    ]
+    return _table(values, SAMPLE_SCHEMA)
+
+
+def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int]]:
+    """Each measurement of a measurement table, without samples, and how many it has."""
+    for row in table.to_pylist():
+        count = row.get(SAMPLE_COUNT.name)
+        raw = {**_raw(row, MEASUREMENT_COLUMNS), "samples": []}
+        yield from_raw(raw), -1 if count is None else count
+
+
+def samples(table: pa.Table) -> list[Sample]:
+    """The samples of (a slice of) a sample table, in its order. Raises RecordError."""
+    lists = [_column(table, column.name) for column in SAMPLE_COLUMNS]
+    try:
+        return [_sample(*row) for row in zip(*lists, strict=True)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"sample table: {error}") from None
+
+
+def from_tables(measurements: pa.Table, sample_rows: pa.Table) -> Iterator[Measurement]:
+    """The measurements of a pair of tables whose rows are in the same order. Raises RecordError."""
+    start = 0
+    for envelope, count in envelopes(measurements):
+        part = sample_rows.slice(start, count)
+        start += count
+        yield with_samples(envelope, count, part)
+
+
+def with_samples(envelope: Measurement, count: int, rows: pa.Table) -> Measurement:
+    """The whole measurement; raises RecordError when `rows` are not exactly its samples."""
+    names = set(_column(rows, MEASUREMENT_ID.name))
+    if len(rows) != count or not names <= {envelope.id}:
+        raise RecordError(f"measurement {envelope.id}: {len(rows)} of {count} samples are there")
+    return msgspec.structs.replace(envelope, samples=tuple(samples(rows)))
+
+
+def _table(values: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    try:
+        arrays = [
+            pa.array(column, type=field.type) for column, field in zip(values, schema, strict=True)
+        ]
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise RecordError(f"a record does not fit the table: {error}") from None
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _values(column: Column, records: Sequence[Measurement] | Sequence[Sample]) -> list[Any]:
+    """The value of `column` for every record; None where a part of the path is absent."""
+    get = _getter(column)
+    return [get(record) for record in records]
+
+
+def _getter(column: Column) -> Callable[[Any], Any]:
+    if column.kind is Kind.JSON:
+        field = attrgetter(column.path)
+        return lambda record: msgspec.json.encode(field(record)).decode()
+    if column.kind is Kind.COUNTS:
+        return lambda record: list(getattr(record, column.path).items())
+    parent, dot, name = column.path.partition(".")
+    if not dot:
+        return attrgetter(column.path)
+
+    def inner(record: Any) -> Any:
+        part = getattr(record, parent)
+        return None if part is None else getattr(part, name)
+
+    return inner
+
+
+def _spread(values: Iterable[Any], lengths: Sequence[int]) -> list[Any]:
+    """Each value as often as its length says."""
+    return [value for value, n in zip(values, lengths, strict=True) for _ in range(n)]
+
+
+def _column(table: pa.Table, name: str) -> list[Any]:
+    """A column as a list; nulls where an older file lacks it."""
+    if name not in table.column_names:
+        return [None] * len(table)
+    return table.column(name).to_pylist()
+
+
+def _raw(row: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
+    """A row as the JSON object that it stands for: nulls left out, paths unfolded."""
+    raw: dict[str, Any] = {}
+    for column in columns:
+        value = row.get(column.name)
+        if value is None:
+            continue
+        if column.kind is Kind.JSON:
+            value = msgspec.json.decode(value)
+        elif column.kind is Kind.COUNTS:
+            value = dict(value)
+        parent, dot, name = column.path.partition(".")
+        if dot:
+            raw.setdefault(parent, {})[name] = value
+        else:
+            raw[parent] = value
+    return raw
+
+
+_KINDS = {word.value: word for word in FailureKind}
+_STAGES = {word.value: word for word in Stage}
+_CLOCKS: dict[str | None, ClockSource] = {
+    None: ClockSource.USER,
+    **{word.value: word for word in ClockSource},
+}
+_MODES: dict[str | None, ConnectionMode | None] = {
+    None: None,
+    **{word.value: word for word in ConnectionMode},
+}
+
+
+def _sample(
+    seq: int,
+    metric: str,
+    sent_unix_ns: int,
+    value_ns: int | None,
+    kind: str | None,
+    stage: str,
+    detail: str | None,
+    icmp_type: int | None,
+    icmp_code: int | None,
+    clock_source: str | None,
+    mode: str | None,
+    lateness_ns: int | None,
+    ttl: int | None,
+    responder: str | None,
+    flags: list[str] | None,
+) -> Sample:
+    """In the order of `SAMPLE_COLUMNS`."""
+    failure = None
+    if kind is not None:
+        failure = Failure(_KINDS[kind], _STAGES[stage], detail or "", icmp_type, icmp_code)
+    return Sample(
+        seq,
+        metric,
+        sent_unix_ns,
+        value_ns,
+        failure,
+        _CLOCKS[clock_source],
+        _MODES[mode],
+        lateness_ns,
+        ttl,
+        responder,
+        tuple(flags or ()),
+    )
