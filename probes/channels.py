@@ -1,0 +1,184 @@
+"""What a probe may ask of the operating system, as interfaces. No socket in here.
+
+    Network      resolve a name, open an ICMP channel, start a TCP connection, call me at a time
+    IcmpChannel  sends echo requests; reports stamps, messages and errors in batches
+    TcpChannel   one connection; reports what happens to it, with kernel stamps
+
+`network.py` is the real one, `fake_network.py` one for tests. Everything happens in one event loop;
+calls return at once, and what comes of them comes through the listener. A call never raises for
+what the network does: it returns a `Failure`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from pathbudget.probes.record import AddressFamily, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A name's addresses in one family, in the resolver's order, and how long that took."""
+
+    addresses: tuple[str, ...]
+    duration_ns: int
+
+
+class Arrival(NamedTuple):
+    """One ICMP message, without its IP header. `ttl` is the TTL or hop limit it came with."""
+
+    message: bytes
+    sender: str
+    ttl: int | None
+    kernel_unix_ns: int | None
+
+
+class QueuedError(NamedTuple):
+    """An ICMP error that the kernel reports on the socket's error queue.
+
+    `quoted` is what it quotes of our request, from its ICMP header on; may be cut short.
+    """
+
+    icmp_type: int
+    icmp_code: int
+    responder: str
+    destination: str
+    quoted: bytes
+    kernel_unix_ns: int | None
+
+
+@dataclass(slots=True)
+class IcmpBatch:
+    """What was read at one wake-up. `sent` pairs the key of a send with its kernel stamp."""
+
+    sent: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    arrivals: list[Arrival] = field(default_factory=list[Arrival])
+    errors: list[QueuedError] = field(default_factory=list[QueuedError])
+
+
+class IcmpChannel(Protocol):
+    """An open ICMP socket of one address family."""
+
+    @property
+    def privileged(self) -> bool:
+        """A raw socket. Otherwise the kernel chooses the identifier of our requests."""
+        ...
+
+    def send(self, message: bytes, address: str) -> "int | Failure":
+        """Send one message. Returns the key under which its kernel stamp will be reported."""
+        ...
+
+    def poll(self) -> None:
+        """Report now what has come; used before something is declared lost."""
+        ...
+
+    def close(self) -> None:
+        """Give the socket back."""
+        ...
+
+
+class RoundTrip(NamedTuple):
+    """What the kernel knows of a connection's handshake (TCP_INFO)."""
+
+    rtt_ns: int
+    retransmits: int
+
+
+class TcpListener(Protocol):
+    """Whom a TCP channel tells what happens."""
+
+    def connected(self) -> None:
+        """The handshake is complete."""
+        ...
+
+    def failed(self, error: OSError, icmp: QueuedError | None) -> None:
+        """The connection is dead; `icmp` where a router or host said why."""
+        ...
+
+    def sent(self, last_byte: int, kernel_unix_ns: int) -> None:
+        """The byte of this offset has left this host (a second report is a retransmission)."""
+        ...
+
+    def received(self, data: bytes, kernel_unix_ns: int | None) -> None:
+        """Bytes came; the stamp is that of the last one. Empty: the other side has closed."""
+        ...
+
+
+class TcpChannel(Protocol):
+    """One TCP connection. After `close` or `finish` the listener hears no more."""
+
+    def round_trip(self) -> RoundTrip | None:
+        """TCP_INFO as of now; None where the kernel does not say."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send all of it, as the kernel takes it."""
+        ...
+
+    def finish(self) -> None:
+        """Close in good order: FIN, then read what still comes for a moment (no reset)."""
+        ...
+
+    def close(self) -> None:
+        """Close at once."""
+        ...
+
+
+class Cancellable(Protocol):
+    """A call in the future."""
+
+    def cancel(self) -> None:
+        """Do not call."""
+        ...
+
+
+class LoopbackTest(NamedTuple):
+    """What the stamps of this host are like where there is no network: `spans_ns` of a packet from
+    one local socket to another, by kernel stamps, by kernel receive stamps alone, by user clock.
+    """
+
+    kernel_ns: tuple[int, ...]
+    kernel_receive_ns: tuple[int, ...]
+    user_ns: tuple[int, ...]
+
+
+class Network(Protocol):
+    """The one door to the operating system."""
+
+    def call_at(self, monotonic_ns: int, callback: Callable[[], None]) -> Cancellable:
+        """Call when the monotonic clock says so, to about a millisecond."""
+        ...
+
+    async def wait_until(self, monotonic_ns: int) -> None:
+        """Return when the monotonic clock says so, as precisely as this host can."""
+        ...
+
+    def look_up(
+        self, host: str, family: AddressFamily, done: Callable[["Resolution | Failure"], None]
+    ) -> None:
+        """Resolve through the system's resolver; `done` is called in the event loop."""
+        ...
+
+    async def resolve(self, host: str, family: AddressFamily) -> "Resolution | Failure":
+        """Resolve through the system's resolver. Never blocks the loop, never raises."""
+        ...
+
+    def open_icmp(
+        self, family: AddressFamily, listener: Callable[[IcmpBatch], None]
+    ) -> IcmpChannel | None:
+        """Open a raw socket, or the unprivileged kind; None where the family does not exist here.
+
+        Raises:
+            PrivilegeError: the kernel allows neither.
+        """
+        ...
+
+    def connect(
+        self, address: str, port: int, family: AddressFamily, listener: TcpListener
+    ) -> "TcpChannel | Failure":
+        """Start a TCP connection."""
+        ...
+
+    async def loopback_test(self, packets: int) -> LoopbackTest:
+        """Send packets to ourselves and look at the stamps."""
+        ...

@@ -1,0 +1,155 @@
+"""ICMP echo on the wire, IPv4 (RFC 792) and IPv6 (RFC 4443). Bytes in, values out; no I/O.
+
+The payload of every request begins with the run's secret token and the number of the probe, 8
+bytes each, and goes on with a fixed pattern:
+
+    type code checksum identifier sequence | token (8) | number (8) | pattern ...
+
+Parsers return None for what they cannot read; they never raise.
+"""
+
+import socket
+import struct
+from typing import NamedTuple
+
+from pathbudget.probes.record import AddressFamily
+
+ECHO_REPLY_V4, ECHO_REQUEST_V4 = 0, 8
+ECHO_REQUEST_V6, ECHO_REPLY_V6 = 128, 129
+ICMP_PROTOCOL, ICMPV6_PROTOCOL = 1, 58
+HEADER_BYTES = 8
+SECRET_BYTES = 16
+
+_HEADER = struct.Struct("!BBHHH")
+_SECRET = struct.Struct("!QQ")
+_PATTERN = bytes(range(256)) * 256
+
+
+class Echo(NamedTuple):
+    """An echo request or reply."""
+
+    identifier: int
+    sequence: int
+    payload: bytes
+
+
+class Secret(NamedTuple):
+    """What makes an answer ours: the run's token and the number of the probe."""
+
+    token: int
+    number: int
+
+
+class QuotedEcho(NamedTuple):
+    """Our request as an ICMP error quotes it; at least the first 8 bytes of it (RFC 792).
+
+    `destination` is empty where the message does not carry the IP header.
+    """
+
+    icmp_type: int
+    icmp_code: int
+    destination: str
+    echo: Echo
+
+
+def checksum(data: bytes) -> int:
+    """Internet checksum (RFC 1071)."""
+    if len(data) % 2:
+        data += b"\0"
+    # 2**16 = 1 modulo 65535, so one big remainder is the folded one's complement sum.
+    total = int.from_bytes(data, "big")
+    folded = total % 0xFFFF
+    if folded == 0 and total:
+        folded = 0xFFFF
+    return ~folded & 0xFFFF
+
+
+def build_payload(secret: Secret, size: int) -> bytes:
+    """`size` bytes, 16 at least: secret, then pattern."""
+    return _SECRET.pack(*secret) + _PATTERN[: size - SECRET_BYTES]
+
+
+def read_secret(payload: bytes) -> Secret | None:
+    """The secret at the head of a payload, whosever it is."""
+    if len(payload) < SECRET_BYTES:
+        return None
+    return Secret(*_SECRET.unpack_from(payload))
+
+
+def build_request(family: AddressFamily, echo: Echo) -> bytes:
+    """An echo request. The kernel fills in the checksum of IPv6, which needs both addresses."""
+    kind = ECHO_REQUEST_V4 if family is AddressFamily.IPV4 else ECHO_REQUEST_V6
+    header = _HEADER.pack(kind, 0, 0, echo.identifier, echo.sequence)
+    message = header + echo.payload
+    if family is AddressFamily.IPV6:
+        return message
+    return message[:2] + checksum(message).to_bytes(2, "big") + message[4:]
+
+
+def checksum_holds(message: bytes) -> bool:
+    """Whether an ICMP message over IPv4 is undamaged."""
+    return checksum(message) == 0
+
+
+def message_type(message: bytes) -> int | None:
+    """The ICMP type; None where there is no header."""
+    return message[0] if len(message) >= HEADER_BYTES else None
+
+
+def parse_reply(family: AddressFamily, message: bytes) -> Echo | None:
+    """An echo reply; None for everything else."""
+    wanted = ECHO_REPLY_V4 if family is AddressFamily.IPV4 else ECHO_REPLY_V6
+    if message_type(message) != wanted or message[1] != 0:
+        return None
+    return _echo(message)
+
+
+def parse_error(family: AddressFamily, message: bytes) -> QuotedEcho | None:
+    """An ICMP error that quotes an echo request; None for everything else."""
+    if len(message) < 2 * HEADER_BYTES:
+        return None
+    quoted = message[HEADER_BYTES:]
+    found = _inside_v4(quoted) if family is AddressFamily.IPV4 else _inside_v6(quoted)
+    if found is None:
+        return None
+    destination, inner = found
+    echo = parse_request(family, inner)
+    return None if echo is None else QuotedEcho(message[0], message[1], destination, echo)
+
+
+def parse_request(family: AddressFamily, message: bytes) -> Echo | None:
+    """An echo request; None for everything else."""
+    wanted = ECHO_REQUEST_V4 if family is AddressFamily.IPV4 else ECHO_REQUEST_V6
+    return _echo(message) if message_type(message) == wanted else None
+
+
+def strip_ipv4(packet: bytes) -> tuple[bytes, int] | None:
+    """Message and TTL of an IPv4 packet, as a raw socket delivers it."""
+    start = _ipv4_header_bytes(packet)
+    return None if start is None else (packet[start:], packet[8])
+
+
+def _echo(message: bytes) -> Echo:
+    _, _, _, identifier, sequence = _HEADER.unpack_from(message)
+    return Echo(identifier, sequence, message[HEADER_BYTES:])
+
+
+def _ipv4_header_bytes(packet: bytes) -> int | None:
+    if len(packet) < 20 or packet[0] >> 4 != 4:
+        return None
+    size = (packet[0] & 15) * 4
+    return size if 20 <= size <= len(packet) else None
+
+
+def _inside_v4(quoted: bytes) -> tuple[str, bytes] | None:
+    start = _ipv4_header_bytes(quoted)
+    if start is None or quoted[9] != ICMP_PROTOCOL:
+        return None
+    return socket.inet_ntop(socket.AF_INET, quoted[16:20]), quoted[start:]
+
+
+def _inside_v6(quoted: bytes) -> tuple[str, bytes] | None:
+    # Our requests carry no extension headers, so the quoted one has none either.
+    if len(quoted) < 40 or quoted[0] >> 4 != 6 or quoted[6] != ICMPV6_PROTOCOL:
+        return None
+    return socket.inet_ntop(socket.AF_INET6, quoted[24:40]), quoted[40:]

@@ -1,0 +1,103 @@
+"""Linux socket options that Python has no names for, and what they put into control messages.
+
+SO_TIMESTAMPING delivers CLOCK_REALTIME stamps: of a received packet with its data, of a sent one
+on the socket's error queue (Linux Documentation/networking/timestamping.rst). ICMP errors come on
+the same queue (ip(7), IP_RECVERR).
+"""
+
+import contextlib
+import socket
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+SO_TIMESTAMPING = 37
+SCM_TIMESTAMPING = 37
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+TX_SOFTWARE, RX_SOFTWARE, SOFTWARE = 1 << 1, 1 << 3, 1 << 4
+OPT_ID, OPT_TSONLY, OPT_ID_TCP = 1 << 7, 1 << 11, 1 << 16
+DATAGRAM_STAMPS = TX_SOFTWARE | RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
+STREAM_STAMPS = DATAGRAM_STAMPS | OPT_ID_TCP
+
+MSG_ERRQUEUE = 0x2000
+IP_RECVERR, IPV6_RECVERR = 11, 25
+IP_TTL, IP_RECVTTL = 2, 12
+IPV6_RECVHOPLIMIT, IPV6_HOPLIMIT = 51, 52
+IP_BIND_ADDRESS_NO_PORT = 24
+ORIGIN_ICMP, ORIGIN_ICMP6, ORIGIN_TIMESTAMPING = 2, 3, 4
+CONTROL_BYTES = 512
+
+_STAMP = struct.Struct("@qq")
+_EXTENDED_ERROR = struct.Struct("@IBBBBII")
+_RECVERR = frozenset({(socket.SOL_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)})
+
+ControlMessages = Iterable[tuple[int, int, bytes]]
+
+
+class Control(NamedTuple):
+    """What the control messages of one datagram say."""
+
+    stamp_unix_ns: int | None = None
+    ttl: int | None = None
+    sent_key: int | None = None
+    icmp: tuple[int, int, str] | None = None
+    """Type, code and sender of an ICMP error."""
+
+
+def read_control(messages: ControlMessages) -> Control:
+    """Read what is known and pass over the rest. Never raises: the kernel may know more than we."""
+    stamp = ttl = key = None
+    icmp = None
+    for level, kind, data in messages:
+        with contextlib.suppress(struct.error):
+            if (level, kind) == (socket.SOL_SOCKET, SCM_TIMESTAMPING):
+                seconds, nanoseconds = _STAMP.unpack_from(data)
+                # The kernel fills the software field with zeros where it has no stamp.
+                stamp = seconds * 1_000_000_000 + nanoseconds or None
+            elif (level, kind) in _RECVERR:
+                key, icmp = _read_error(data)
+            elif (level, kind) in {
+                (socket.SOL_IP, IP_TTL),
+                (socket.IPPROTO_IPV6, IPV6_HOPLIMIT),
+            }:
+                (ttl,) = struct.unpack_from("@i", data)
+    return Control(stamp, ttl, key, icmp)
+
+
+def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None]:
+    _, origin, icmp_type, code, _, _, value = _EXTENDED_ERROR.unpack_from(data)
+    if origin == ORIGIN_TIMESTAMPING:
+        return value, None
+    if origin in (ORIGIN_ICMP, ORIGIN_ICMP6):
+        return None, (icmp_type, code, _read_address(data[_EXTENDED_ERROR.size :]))
+    return None, None
+
+
+def _read_address(raw: bytes) -> str:
+    """The offender behind an extended error: a struct sockaddr, or nothing."""
+    if len(raw) < 8:
+        return ""
+    (family,) = struct.unpack_from("@H", raw)
+    if family == socket.AF_INET:
+        return socket.inet_ntop(family, raw[4:8])
+    if family == socket.AF_INET6 and len(raw) >= 24:
+        return socket.inet_ntop(family, raw[8:24])
+    return ""
+
+
+def switch_on(sock: socket.socket, flags: int) -> bool:
+    """Ask for kernel stamps; false where this kernel has none of that kind."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, flags)
+    except OSError:
+        return False
+    return True
+
+
+def enlarge_buffers(sock: socket.socket, size: int) -> None:
+    """Large buffers, so that a busy loop loses nothing; as large as this user may have."""
+    for forced, plain in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, forced, size)
+        except OSError:
+            sock.setsockopt(socket.SOL_SOCKET, plain, size)

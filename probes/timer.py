@@ -1,0 +1,107 @@
+"""A precise alarm clock for asyncio, which itself rounds every wait up to a millisecond.
+
+A timerfd wakes the loop within tens of microseconds on a quiet host. Python 3.13 has
+``os.timerfd_create``; before, libc is called directly. Where neither works, the loop's own timer.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import heapq
+import itertools
+import os
+import time
+
+CLOCK_MONOTONIC = 1
+TFD_CLOEXEC, TFD_NONBLOCK = 0o2000000, 0o4000
+TFD_TIMER_ABSTIME = 1
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _TimerSpec(ctypes.Structure):
+    _fields_ = (("interval", _Timespec), ("value", _Timespec))
+
+
+class PreciseTimer:
+    """Any number of waits on one timerfd; lives in one event loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._waits: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+        self._armed: int | None = None
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = self._open()
+        self._fallback: asyncio.TimerHandle | None = None
+
+    @property
+    def precise(self) -> bool:
+        """Whether there is a timerfd."""
+        return self._descriptor is not None
+
+    async def wait_until(self, monotonic_ns: int) -> None:
+        """Return when CLOCK_MONOTONIC has reached `monotonic_ns`; at once where it has."""
+        if monotonic_ns <= time.monotonic_ns():
+            return
+        future = self.loop.create_future()
+        heapq.heappush(self._waits, (monotonic_ns, next(self._order), future))
+        self._arm()
+        await future
+
+    def close(self) -> None:
+        """Give the descriptor back. Waits under way are cancelled."""
+        if not self.loop.is_closed():
+            for _, _, future in self._waits:
+                future.cancel()
+        self._waits.clear()
+        if self._fallback is not None:
+            self._fallback.cancel()
+        if self._descriptor is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self) -> int | None:
+        try:
+            descriptor = self._libc.timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)
+        except AttributeError:
+            return None
+        if descriptor < 0:
+            return None
+        self.loop.add_reader(descriptor, self._ring)
+        return int(descriptor)
+
+    def _arm(self) -> None:
+        while self._waits and self._waits[0][2].done():
+            heapq.heappop(self._waits)
+        if not self._waits or self._waits[0][0] == self._armed:
+            return
+        self._armed = self._waits[0][0]
+        if self._descriptor is None:
+            self._arm_loop(self._armed)
+            return
+        seconds, nanoseconds = divmod(self._armed, 1_000_000_000)
+        setting = _TimerSpec(_Timespec(0, 0), _Timespec(seconds, nanoseconds))
+        self._libc.timerfd_settime(self._descriptor, TFD_TIMER_ABSTIME, ctypes.byref(setting), None)
+
+    def _arm_loop(self, monotonic_ns: int) -> None:
+        if self._fallback is not None:
+            self._fallback.cancel()
+        # asyncio's clock is CLOCK_MONOTONIC in seconds
+        self._fallback = self.loop.call_at(monotonic_ns / 1e9, self._ring)
+
+    def _ring(self) -> None:
+        if self._descriptor is not None:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._descriptor, 8)
+        now = time.monotonic_ns()
+        while self._waits and self._waits[0][0] <= now:
+            future = heapq.heappop(self._waits)[2]
+            if not future.done():
+                future.set_result(None)
+        self._armed = None
+        self._arm()
