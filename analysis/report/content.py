@@ -1,0 +1,44 @@
+"""The report as a list of sections: what HTML and Markdown both show, in the same order."""
+
+from pathbudget.analysis.report.answer import answer_section
+from pathbudget.analysis.report.document import Section
+from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.measured import pair_section, round_trip_section, table_section
+from pathbudget.analysis.report.method import (
+    definition_section,
+    exclusion_section,
+    finding_section,
+    method_section,
+)
+from pathbudget.analysis.report.verdicts import verdict_section, waterfall_section
+from pathbudget.analysis.report.words import counted, utc
+
+
+def sections(lookup: Lookup) -> tuple[Section, ...]:
+    """All sections, for people who decide first and for people who check last."""
+    return (
+        answer_section(lookup),
+        verdict_section(lookup),
+        round_trip_section(lookup),
+        waterfall_section(lookup),
+        pair_section(lookup),
+        finding_section(lookup),
+        method_section(lookup),
+        exclusion_section(lookup),
+        table_section(lookup),
+        definition_section(),
+    )
+
+
+def byline(lookup: Lookup) -> str:
+    """What, how much, when: the line below the title."""
+    evaluation = lookup.evaluation
+    facts = evaluation.provenance
+    parts = (
+        counted(len(evaluation.regions), "region"),
+        counted(len(evaluation.sites), "site"),
+        counted(len(evaluation.tiers), "tier"),
+        counted(facts.samples, "sample"),
+    )
+    when = f"measured {utc(facts.started_unix_ns)} to {utc(facts.ended_unix_ns)}"
+    return f"{', '.join(parts)}; {when}; written {utc(evaluation.generated_unix_ns)}"

@@ -1,0 +1,136 @@
+"""Finding things in an `Evaluation`: titles, headline lines, the choice to show for a tier."""
+
+from functools import cached_property
+
+from pathbudget.analysis.report.words import share
+from pathbudget.analysis.results import (
+    BudgetLine,
+    Evaluation,
+    Objective,
+    Pair,
+    Quantile,
+    Recommendation,
+    RegionInfo,
+    SiteInfo,
+    Summary,
+    TierInfo,
+)
+
+PairKey = tuple[str, str]
+
+METRIC_ORDER = ("rtt", "connect", "tls_handshake", "setup")
+"""Which series stands for a pair: the one nearest to the bare path."""
+
+
+class Lookup:
+    """One evaluation, indexed. Regions come heaviest first, sites in the order of the catalogue."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+
+    @cached_property
+    def regions(self) -> tuple[RegionInfo, ...]:
+        """Regions, heaviest first."""
+        return tuple(sorted(self.evaluation.regions, key=lambda region: -region.weight))
+
+    @property
+    def sites(self) -> tuple[SiteInfo, ...]:
+        """Sites in the order of the catalogue."""
+        return self.evaluation.sites
+
+    @property
+    def tiers(self) -> tuple[TierInfo, ...]:
+        """Tiers in the order of the catalogue."""
+        return self.evaluation.tiers
+
+    @cached_property
+    def _region_titles(self) -> dict[str, str]:
+        return {region.name: region.title or region.name for region in self.evaluation.regions}
+
+    @cached_property
+    def _site_titles(self) -> dict[str, str]:
+        return {site.name: site.title or site.name for site in self.evaluation.sites}
+
+    def region(self, name: str) -> str:
+        """What a person calls the region."""
+        return self._region_titles.get(name, name)
+
+    def site(self, name: str) -> str:
+        """What a person calls the site."""
+        return self._site_titles.get(name, name)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Weight of all regions together."""
+        return sum(region.weight for region in self.evaluation.regions)
+
+    @property
+    def confidence(self) -> str:
+        """Confidence of every interval, ``95 %``."""
+        return share(self.evaluation.provenance.confidence)
+
+    @cached_property
+    def pairs(self) -> dict[PairKey, Pair]:
+        """Distance, floor and inflation by (region, site)."""
+        return {(pair.region, pair.site): pair for pair in self.evaluation.pairs}
+
+    @cached_property
+    def _headlines(self) -> dict[tuple[str, str, str], BudgetLine]:
+        lines = (line for line in self.evaluation.lines if line.headline)
+        return {(line.tier, line.region, line.site): line for line in lines}
+
+    def headline(self, tier: str, region: str, site: str) -> BudgetLine | None:
+        """The line that the tier's own mode and percentile single out; None if not measured."""
+        return self._headlines.get((tier, region, site))
+
+    @cached_property
+    def _series(self) -> dict[PairKey, Summary]:
+        best: dict[PairKey, Summary] = {}
+        for summary in self.evaluation.summaries:
+            key = (summary.region, summary.site)
+            if key not in best or preference(summary) < preference(best[key]):
+                best[key] = summary
+        return best
+
+    def series(self, region: str, site: str) -> Summary | None:
+        """The one series that charts draw for a pair: round trips first, then most samples."""
+        return self._series.get((region, site))
+
+    def recommendations(self, tier: str) -> tuple[Recommendation, ...]:
+        """All choices computed for the tier."""
+        return tuple(r for r in self.evaluation.recommendations if r.tier == tier)
+
+    def chosen(self, tier: str) -> Recommendation | None:
+        """The choice that the report opens with; `chosen` below says which that is."""
+        return chosen(self.recommendations(tier), self.evaluation.regions)
+
+
+def preference(summary: Summary) -> tuple[int, bool, int, str]:
+    """Sort key: the smallest one stands for its pair."""
+    known = summary.metric in METRIC_ORDER
+    rank = METRIC_ORDER.index(summary.metric) if known else len(METRIC_ORDER)
+    return rank, summary.n == summary.losses, -summary.n, summary.target
+
+
+def chosen(
+    recommendations: tuple[Recommendation, ...], regions: tuple[RegionInfo, ...]
+) -> Recommendation | None:
+    """The fewest sites that leave the least traffic uncovered, by p-median where there is one.
+
+    A further site is worth its price only when it brings more traffic within the allowance, and
+    that is what a reader wants to see first; the table of all choices stands below it.
+    """
+    weights = {region.name: region.weight for region in regions}
+
+    def rank(choice: Recommendation) -> tuple[float, int, bool]:
+        uncovered = sum(weights.get(name, 1.0) for name in choice.uncovered)
+        return round(uncovered, 9), choice.k, choice.objective is not Objective.P_MEDIAN
+
+    return min(recommendations, key=rank, default=None)
+
+
+def quantile(summary: Summary | None, percentile: float) -> Quantile | None:
+    """The quantile of that percentile, where the summary has it."""
+    if summary is None:
+        return None
+    return next((q for q in summary.quantiles if q.percentile == percentile), None)

@@ -1,0 +1,162 @@
+"""Headless Chromium over its DevTools pipe: no port, no driver package, no network.
+
+The whole browser runs in an empty network namespace where the kernel allows one, and resolves no
+name in any case.
+"""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-breakpad",
+    "--hide-scrollbars",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=127.0.0.1:9",
+    "--remote-debugging-pipe",
+)
+
+
+def namespace_prefix() -> list[str]:
+    """Command that runs another one where there is no network; empty where that is not allowed."""
+    if not shutil.which("unshare"):
+        return []
+    prefix = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
+    works = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    return prefix if works else []
+
+
+class Browser:
+    """One browser with one page. Console messages and failed loads are collected in `trouble`."""
+
+    def __init__(self) -> None:
+        self.trouble: list[str] = []
+        self.requests: list[str] = []
+        self._next = 0
+        self._session = ""
+        self._events: list[dict[str, Any]] = []
+        self._buffer = b""
+
+    def __enter__(self) -> Self:
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        assert program, "no chromium"
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="pathbudget-chromium-", ignore_cleanup_errors=True
+        )
+        inward, self._to = os.pipe()
+        self._from, outward = os.pipe()
+        command = [*namespace_prefix(), program, *FLAGS, f"--user-data-dir={self._folder.name}"]
+        self._process = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" 3<&{inward} 4>&{outward}', "sh", *command],
+            pass_fds=(inward, outward),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": self._folder.name},
+            start_new_session=True,
+        )
+        os.close(inward)
+        os.close(outward)
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._to)
+        os.close(self._from)
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._folder.cleanup()
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send one command and return its result; events that come meanwhile are kept."""
+        self._next += 1
+        message: dict[str, Any] = {"id": self._next, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._receive()
+            if answer.get("id") == self._next:
+                assert "error" not in answer, answer["error"]
+                return dict(answer["result"])
+            self._note(answer)
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            chunk = os.read(self._from, 1 << 20)
+            assert chunk, "the browser ended"
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\0")
+        return dict(json.loads(line))
+
+    def _note(self, event: dict[str, Any]) -> None:
+        method, facts = event.get("method", ""), event.get("params", {})
+        self._events.append(event)
+        if method == "Runtime.consoleAPICalled" and facts["type"] in ("error", "warning", "assert"):
+            self.trouble.append(f"console.{facts['type']}: {facts['args']}")
+        elif method == "Runtime.exceptionThrown":
+            self.trouble.append(f"exception: {facts['exceptionDetails']}")
+        elif method == "Log.entryAdded" and facts["entry"]["level"] in ("error", "warning"):
+            self.trouble.append(f"log: {facts['entry']}")
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(facts["request"]["url"])
+
+    def open(self, file: Path, width: int, height: int = 900, *, settle_ms: int = 700) -> None:
+        """Load a file in a viewport of exactly that size, and wait until its charts are drawn."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        self._events.clear()
+        self.call("Page.navigate", url=file.as_uri())
+        while not any(event.get("method") == "Page.loadEventFired" for event in self._events):
+            self._note(self._receive())
+        self.evaluate(f"new Promise(done => setTimeout(() => done(1), {settle_ms}))")
+
+    def evaluate(self, script: str) -> Any:
+        """Value of a script in the page."""
+        answer = self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def screenshot(self, file: Path, *, top: int = 0, height: int | None = None) -> None:
+        """A picture of the page, or of `height` pixels of it from `top`."""
+        width = self.evaluate("innerWidth")
+        full = self.evaluate("document.documentElement.scrollHeight")
+        clip = {"x": 0, "y": top, "width": width, "height": height or full - top, "scale": 1}
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        file.write_bytes(base64.b64decode(picture["data"]))
+
+    def pdf(self, file: Path) -> None:
+        """The page as it prints on A4."""
+        pages = self.call(
+            "Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True
+        )
+        file.write_bytes(base64.b64decode(pages["data"]))
