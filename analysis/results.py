@@ -118,6 +118,12 @@ class BudgetLine(Result, frozen=True):
     """One sentence: why this verdict."""
     headline: bool = False
     """The one line per (region, site, tier) that the tier's own mode and percentile single out."""
+    target: str = ""
+    """The target of the site that the line was measured at; empty where none was."""
+    family: str | None = None
+    """IPv4 or IPv6: never both in one line."""
+    round_trips_from: str = ""
+    """``icmp``, ``connect`` (TCP SYN to SYN-ACK) or ``tls`` (flight of the handshake)."""
 
 
 class Pair(Result, frozen=True):
@@ -144,6 +150,7 @@ class FindingKind(StrEnum):
     UNMEASURED = "unmeasured"
     USER_CLOCK = "user_clock"
     CAPACITY = "capacity"
+    ICMP_FILTERED = "icmp_filtered"
 
 
 class Finding(Result, frozen=True):
@@ -185,6 +192,16 @@ class Assignment(Result, frozen=True):
     verdict: Verdict
 
 
+class Failover(Result, frozen=True):
+    """What is left of a choice of sites while one of them is down."""
+
+    lost_site: str
+    value: float | None
+    """In the unit of `Recommendation.value`, over the regions that are still served."""
+    unserved: tuple[str, ...]
+    """Regions that no other chosen site serves (covering: within the allowance)."""
+
+
 class Recommendation(Result, frozen=True):
     """A choice of k sites for one tier, with its margin to the next best."""
 
@@ -207,6 +224,8 @@ class Recommendation(Result, frozen=True):
     uncovered: tuple[str, ...]
     """Regions no chosen site serves within the allowance (or at all)."""
     price_per_month: float | None
+    failover: tuple[Failover, ...] = ()
+    """One entry per chosen site; with k = 1 nothing is left."""
 
 
 class RegionInfo(Result, frozen=True):
@@ -302,3 +321,6 @@ class Evaluation(Result, frozen=True):
     findings: tuple[Finding, ...]
     exclusions: tuple[Exclusion, ...]
     schema: int = REPORT_SCHEMA_VERSION
+    alternatives: tuple[BudgetLine, ...] = ()
+    """Headline lines of every (target, family) of a pair that has more than one; the one that
+    stands for the site is among `lines` too (docs/budget.md)."""

@@ -1,0 +1,66 @@
+"""From a store to an evaluation: the glue between `agents` and `analysis`.
+
+Nothing of `analysis` is imported until it is used, so that an agent without numpy starts.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from pathbudget.probes.errors import PathbudgetError
+from pathbudget.probes.record import Measurement
+from pathbudget.sites.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from pathbudget.analysis.results import Evaluation
+
+
+class MeasurementStore(Protocol):
+    """What is needed of a store."""
+
+    def measurements(
+        self, *, campaign: str | None = None, since_unix_ns: int | None = None
+    ) -> Iterable[Measurement]:
+        """Every measurement, of one campaign or since a moment where wanted."""
+        ...
+
+
+def evaluate_store(
+    store: MeasurementStore,
+    catalogue: Catalogue,
+    *,
+    tiers: tuple[str, ...] | None = None,
+    campaign: str | None = None,
+    since_unix_ns: int | None = None,
+    choose: tuple[int, ...] = (1, 2, 3),
+    confidence: float = 0.95,
+    title: str = "",
+    generated_unix_ns: int | None = None,
+) -> "Evaluation":
+    """Evaluate what a store holds, of one campaign or since a moment where wanted.
+
+    Raises PathbudgetError that names the extra to install where numpy or scipy is missing, and
+    ConfigError for a tier that the catalogue does not have.
+    """
+    try:
+        from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from error
+    options = EvaluationOptions(
+        tiers=tiers,
+        confidence=confidence,
+        choose=choose,
+        title=title,
+        generated_unix_ns=time.time_ns() if generated_unix_ns is None else generated_unix_ns,
+    )
+    found = store.measurements(campaign=campaign, since_unix_ns=since_unix_ns)
+    return evaluate(found, catalogue, options)
+
+
+def missing_extra(error: ModuleNotFoundError) -> PathbudgetError:
+    """What to say instead of a traceback when an optional library is not installed."""
+    if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
+        raise error
+    return PathbudgetError(
+        f"{error.name} is not installed; install it with: pip install 'pathbudget[analysis]'"
+    )

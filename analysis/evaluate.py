@@ -1,0 +1,231 @@
+"""The whole way: measurements and a catalogue in, one `Evaluation` out. Start reading here."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pathbudget.analysis.budget import PathBudget, unmeasured_headline
+from pathbudget.analysis.findings import (
+    clock_findings,
+    place_findings,
+    sample_findings,
+    unmeasured_finding,
+    unreachable_findings,
+)
+from pathbudget.analysis.floor import pair_of
+from pathbudget.analysis.path_choice import path_candidates
+from pathbudget.analysis.places import PlaceCollector, point_of, tier_info, tiers_of
+from pathbudget.analysis.provenance import ProvenanceCollector
+from pathbudget.analysis.results import (
+    BudgetLine,
+    Evaluation,
+    Exclusion,
+    Finding,
+    Objective,
+    Pair,
+    Recommendation,
+    RegionInfo,
+    SiteInfo,
+)
+from pathbudget.analysis.series import Series, SeriesCollector
+from pathbudget.analysis.siting import capacity_findings, recommend
+from pathbudget.analysis.siting_ground import ground_of
+from pathbudget.analysis.summary import summarise
+from pathbudget.probes.record import Measurement
+from pathbudget.sites.catalogue import Catalogue, Tier
+
+PairName = tuple[str, str]
+"""Region and site."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions:
+    """What is wanted. `tiers` None means all; `choose` lists the numbers of sites to choose."""
+
+    tiers: tuple[str, ...] | None = None
+    confidence: float = 0.95
+    choose: tuple[int, ...] = (1, 2, 3)
+    title: str = ""
+    generated_unix_ns: int = field(default_factory=time.time_ns)
+    percentiles: tuple[float, ...] = (50.0, 95.0, 99.0)
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence is {self.confidence}; expected 0.5 to below 1")
+        if any(not 0 < percentile < 100 for percentile in self.percentiles):
+            raise ValueError(f"percentiles are {self.percentiles}; expected between 0 and 100")
+        if any(k < 1 for k in self.choose):
+            raise ValueError(f"numbers of sites are {self.choose}; expected 1 or more")
+
+
+def evaluate(
+    measurements: Iterable[Measurement],
+    catalogue: Catalogue,
+    options: EvaluationOptions | None = None,
+) -> Evaluation:
+    """Everything that the measurements say about the regions, sites and tiers of the catalogue.
+
+    The measurements are read once, in any order, and not kept. A record that comes twice counts
+    once. Raises ConfigError for a tier that the catalogue does not have.
+    """
+    options = options or EvaluationOptions()
+    tiers = tiers_of(catalogue, options.tiers)
+    intake = _Intake()
+    for measurement in measurements:
+        intake.add(measurement)
+    return _Evaluator(intake, catalogue, tiers, options).evaluation()
+
+
+class _Intake:
+    """One pass over the measurements."""
+
+    def __init__(self) -> None:
+        self.samples = SeriesCollector()
+        self.provenance = ProvenanceCollector()
+        self.places = PlaceCollector()
+        self.repeated = 0
+        self._seen: set[tuple[str, int, int]] = set()
+
+    def add(self, measurement: Measurement) -> None:
+        """The same id with as many samples from the same moment is the same record again."""
+        first = measurement.samples[0].sent_unix_ns if measurement.samples else 0
+        identity = (measurement.id, len(measurement.samples), first)
+        if identity in self._seen:
+            self.repeated += len(measurement.samples)
+            return
+        self._seen.add(identity)
+        self.samples.add(measurement)
+        self.provenance.add(measurement)
+        self.places.add(measurement)
+
+
+class _Evaluator:
+    """Turns what was taken in into results, pair by pair, then tier by tier."""
+
+    def __init__(
+        self,
+        intake: _Intake,
+        catalogue: Catalogue,
+        tiers: Sequence[Tier],
+        options: EvaluationOptions,
+    ) -> None:
+        self.intake, self.catalogue, self.tiers, self.options = intake, catalogue, tiers, options
+        self.series, self.vantage_names = intake.samples.finish()
+        self.regions = intake.places.regions(catalogue)
+        self.sites = intake.places.sites(catalogue)
+        self.by_pair: dict[PairName, list[Series]] = {}
+        for key, series in self.series.items():
+            self.by_pair.setdefault((key.region, key.site), []).append(series)
+        self.pairs: list[Pair] = []
+        self.lines: list[BudgetLine] = []
+        self.alternatives: list[BudgetLine] = []
+        self.findings: list[Finding] = []
+        self.unmeasured: list[PairName] = []
+        self.unjoined = 0
+
+    def evaluation(self) -> Evaluation:
+        """All of it."""
+        vantages = self.intake.provenance.vantages()
+        self.findings += clock_findings(vantages)
+        self.findings += place_findings(
+            self.regions, self.sites, self.catalogue.regions, self.catalogue.sites
+        )
+        self.findings += sample_findings(self.by_pair)
+        for region in self.regions:
+            for site in self.sites:
+                self._evaluate_pair(region, site)
+        every = len(self.regions) * len(self.sites)
+        self.findings += unmeasured_finding(self.unmeasured, every)
+        recommendations = self._recommendations()
+        return Evaluation(
+            title=self.options.title,
+            generated_unix_ns=self.options.generated_unix_ns,
+            provenance=self.intake.provenance.provenance(self.options.confidence),
+            regions=self.regions,
+            sites=self.sites,
+            tiers=tuple(tier_info(tier) for tier in self.tiers),
+            vantages=vantages,
+            pairs=tuple(self.pairs),
+            summaries=tuple(
+                summarise(series, self.options.confidence) for series in self.series.values()
+            ),
+            lines=tuple(self.lines),
+            recommendations=recommendations,
+            findings=tuple(self.findings),
+            exclusions=self._exclusions(),
+            alternatives=tuple(self.alternatives),
+        )
+
+    def _evaluate_pair(self, region: RegionInfo, site: SiteInfo) -> None:
+        series = self.by_pair.get((region.name, site.name), [])
+        points = self.intake.places.points
+        pair, findings = pair_of(
+            region.name,
+            site.name,
+            series,
+            region_at=point_of(region),
+            site_at=point_of(site),
+            vantages_at={
+                number: points[name]
+                for number, name in enumerate(self.vantage_names)
+                if name in points
+            },
+        )
+        self.pairs.append(pair)
+        self.findings += findings
+        if series:
+            self._add_lines(series)
+        else:
+            self.unmeasured.append((region.name, site.name))
+            self.lines += [unmeasured_headline(region.name, site.name, t) for t in self.tiers]
+
+    def _add_lines(self, series: Sequence[Series]) -> None:
+        candidates = path_candidates(series)
+        self.findings += unreachable_findings(candidates)
+        for path in candidates:
+            self.findings += path.findings
+        budgets = [PathBudget(path, self.options.confidence) for path in candidates]
+        for tier in self.tiers:
+            self.lines += budgets[0].lines(tier, self.options.percentiles)
+            if len(budgets) > 1:
+                self.alternatives += [budget.headline(tier) for budget in budgets]
+        self.unjoined += budgets[0].unjoined
+
+    def _recommendations(self) -> tuple[Recommendation, ...]:
+        floors = {(pair.region, pair.site): pair.floor_rtt_ms for pair in self.pairs}
+        found: list[Recommendation] = []
+        for tier in self.tiers:
+            lines = {
+                (line.region, line.site): line
+                for line in self.lines
+                if line.headline and line.tier == tier.name
+            }
+            found += self._choices(tier, lines, floors)
+        for recommendation in found:
+            self.findings += capacity_findings(recommendation, self.sites)
+        return tuple(found)
+
+    def _choices(
+        self,
+        tier: Tier,
+        lines: Mapping[PairName, BudgetLine],
+        floors: Mapping[PairName, float | None],
+    ) -> list[Recommendation]:
+        ground = ground_of(
+            tier.name, tier.network_allowance_ms, self.regions, self.sites, lines, floors
+        )
+        sizes = sorted({k for k in self.options.choose if k <= len(ground.sites)})
+        sizes = sizes or [min(self.options.choose, default=1)]
+        return [recommend(ground, objective, k) for objective in Objective for k in sizes]
+
+    def _exclusions(self) -> tuple[Exclusion, ...]:
+        counted: Counter[tuple[str, str]] = Counter(self.intake.samples.excluded)
+        counted["samples of repeated records", "the same record came before"] = self.intake.repeated
+        counted[
+            "set-up samples in no network line",
+            "their vantage measured no round trip that they could be joined with",
+        ] = self.unjoined
+        return tuple(
+            Exclusion(what=what, n=n, why=why) for (what, why), n in sorted(counted.items()) if n
+        )

@@ -1,0 +1,159 @@
+"""What a person must know before using the numbers."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pathbudget.analysis.path_choice import PathSeries
+from pathbudget.analysis.results import (
+    Finding,
+    FindingKind,
+    RegionInfo,
+    SiteInfo,
+    VantageInfo,
+)
+from pathbudget.analysis.series import Series
+from pathbudget.probes.record import ClockSource, Flag
+
+LISTED = 12
+"""How many names one sentence takes."""
+
+SeriesByPair = Mapping[tuple[str, str], Sequence[Series]]
+
+
+def clock_findings(vantages: Iterable[VantageInfo]) -> list[Finding]:
+    """Vantages whose wall clock was stepped while they measured."""
+    return [
+        Finding(
+            kind=FindingKind.CLOCK_STEP,
+            region=vantage.region,
+            site="",
+            text=(
+                f"the wall clock of vantage {vantage.name} was stepped "
+                f"{_times(vantage.clock_steps)} during measurements, by up to {vantage.largest_step_ms:.1f} ms; intervals come "
+                "from the monotonic clock, samples that do not are excluded."
+            ),
+        )
+        for vantage in vantages
+        if vantage.clock_steps
+    ]
+
+
+def sample_findings(by_pair: SeriesByPair) -> list[Finding]:
+    """What the flags and clock sources of the samples of each pair say."""
+    found: list[Finding] = []
+    for (region, site), series in by_pair.items():
+        flags: Counter[str] = Counter()
+        clocks: Counter[str] = Counter()
+        for one in series:
+            if one.key.metric == "connect":
+                flags.update(one.flags)
+            if one.key.metric == "rtt":
+                clocks.update(one.clock_sources)
+        found += _retransmitted(region, site, flags[Flag.SYN_RETRANSMITTED])
+        found += _user_clock(region, site, clocks)
+        found += _address_changed(region, site, series)
+    return found
+
+
+def _retransmitted(region: str, site: str, n: int) -> list[Finding]:
+    if not n:
+        return []
+    text = (
+        f"{n} TCP {'connect' if n == 1 else 'connects'} lost a SYN and waited for its "
+        "retransmission (RFC 6298): that is a loss, no round trip."
+    )
+    return [Finding(kind=FindingKind.SYN_RETRANSMITTED, region=region, site=site, text=text)]
+
+
+def _user_clock(region: str, site: str, clocks: Counter[str]) -> list[Finding]:
+    n, of = clocks[ClockSource.USER], clocks.total()
+    if not n:
+        return []
+    text = (
+        f"{n} of {of} round trips were stamped in user space: they include the scheduling delay "
+        "of the measuring host."
+    )
+    return [Finding(kind=FindingKind.USER_CLOCK, region=region, site=site, text=text)]
+
+
+def _address_changed(region: str, site: str, series: Sequence[Series]) -> list[Finding]:
+    addresses: dict[tuple[str, str], set[str]] = {}
+    for one in series:
+        if one.key.address and one.key.family:
+            addresses.setdefault((one.key.target, one.key.family), set()).add(one.key.address)
+    return [
+        Finding(
+            kind=FindingKind.ADDRESS_CHANGED,
+            region=region,
+            site=site,
+            text=(
+                f"{target} had {len(known)} {family} addresses "
+                f"({', '.join(sorted(known)[:LISTED])}): each is a series of its own, and the "
+                "lines are over all of them."
+            ),
+        )
+        for (target, family), known in sorted(addresses.items())
+        if len(known) > 1
+    ]
+
+
+def unreachable_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
+    """Targets of which not one probe was answered."""
+    return [
+        Finding(
+            kind=FindingKind.UNREACHABLE,
+            region=path.region,
+            site=path.site,
+            text=(
+                f"{path.target} over {path.family or 'any address family'} answered none of "
+                f"{path.attempts} probes."
+            ),
+        )
+        for path in candidates
+        if path.answered == 0 and path.attempts
+    ]
+
+
+def place_findings(
+    regions: Sequence[RegionInfo],
+    sites: Sequence[SiteInfo],
+    known_regions: Iterable[str],
+    known_sites: Iterable[str],
+) -> list[Finding]:
+    """Regions and sites of the measurements that the catalogue does not know."""
+    regions_known, sites_known = set(known_regions), set(known_sites)
+    found = [
+        Finding(
+            kind=FindingKind.UNKNOWN_PLACE,
+            region=region.name,
+            site="",
+            text=f"region {region.name} is not in the catalogue: its weight is taken as 1"
+            + ("." if region.latitude is None else ", its place from its vantages."),
+        )
+        for region in regions
+        if region.name not in regions_known
+    ]
+    return found + [
+        Finding(
+            kind=FindingKind.UNKNOWN_PLACE,
+            region="",
+            site=site.name,
+            text=f"site {site.name} is not in the catalogue: no coordinates, no price.",
+        )
+        for site in sites
+        if site.name not in sites_known
+    ]
+
+
+def unmeasured_finding(pairs: Sequence[tuple[str, str]], of: int) -> list[Finding]:
+    """Pairs of a region and a site that nobody measured, in one sentence."""
+    if not pairs:
+        return []
+    named = ", ".join(f"{region} to {site}" for region, site in pairs[:LISTED])
+    more = f" and {len(pairs) - LISTED} more" if len(pairs) > LISTED else ""
+    text = f"{len(pairs)} of {of} pairs of a region and a site were not measured: {named}{more}."
+    return [Finding(kind=FindingKind.UNMEASURED, region="", site="", text=text)]
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"

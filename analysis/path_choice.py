@@ -1,0 +1,198 @@
+"""Which of the series of a region and a site stand for it: target, family, round-trip source.
+
+Chosen by how completely a target was measured, never by how quick it was: choosing the quickest of
+several would make every interval a lie (docs/adr/0050-which-series-stand-for-a-site.md).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pathbudget.analysis.quantiles import loss_interval
+from pathbudget.analysis.results import Finding, FindingKind, Mode
+from pathbudget.analysis.series import NS_PER_MS, Series, Track, merged
+from pathbudget.probes.record import AddressFamily, Metric
+
+SERVER_COMPUTE_NS = 2_000_000
+"""Room for the server's own signature and certificate before its flight counts as a detour."""
+
+NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED)
+
+
+@dataclass(frozen=True, slots=True)
+class PathSeries:
+    """What stands for (region, site, target, family): one round-trip track, set-ups by mode."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    round_trips: Track | None
+    source: str
+    """``icmp``, ``connect`` or ``tls``: what the round trips are times of."""
+    setups: dict[Mode, Track]
+    noise_floor_ns: int | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def answered(self) -> int:
+        """How many numbers there are, over all tracks."""
+        return sum(track.n - track.losses for track in self._tracks())
+
+    @property
+    def attempts(self) -> int:
+        """How many samples there are, losses included."""
+        return sum(track.n for track in self._tracks())
+
+    def completeness(self) -> tuple[bool, int, int]:
+        """Larger is better: has round trips, connection modes with a number, numbers."""
+        round_trips = self.round_trips
+        reached = round_trips is not None and round_trips.losses < round_trips.n
+        modes = sum(track.losses < track.n for track in self.setups.values())
+        return reached, modes, self.answered
+
+    def _tracks(self) -> list[Track]:
+        return [*self.setups.values(), *([self.round_trips] if self.round_trips else [])]
+
+
+class _Candidate:
+    """Series of one (target, family)."""
+
+    def __init__(self, of_target: Iterable[Series], family: str | None) -> None:
+        self.by_metric: dict[tuple[str, str, str | None], list[Track]] = {}
+        self.noise_floor_ns: int | None = None
+        for series in of_target:
+            if series.key.family in (family, None):
+                self._add(series)
+
+    def _add(self, series: Series) -> None:
+        key = series.key
+        self.by_metric.setdefault((key.probe, key.metric, key.mode), []).append(series.track)
+        if series.noise_floor_ns is not None:
+            self.noise_floor_ns = max(self.noise_floor_ns or 0, series.noise_floor_ns)
+
+    def track(self, metric: str, *, probe: str = "", mode: str | None = None) -> Track | None:
+        """All samples of a metric, of one probe or mode if named."""
+        tracks = [
+            track
+            for (its_probe, its_metric, its_mode), found in self.by_metric.items()
+            if its_metric == metric and probe in ("", its_probe) and mode in (None, its_mode)
+            for track in found
+        ]
+        return merged(tracks) if tracks else None
+
+
+def path_candidates(series: Iterable[Series]) -> tuple[PathSeries, ...]:
+    """Every (target, family) among the series of one region and one site, best first.
+
+    IPv4 comes before IPv6 where both answered. Samples without a family (the name did not resolve)
+    count for every family of their target.
+    """
+    everything = list(series)
+    region, site = everything[0].key.region, everything[0].key.site
+    by_target: dict[str, list[Series]] = {}
+    for one in everything:
+        by_target.setdefault(one.key.target, []).append(one)
+    paths = [
+        _path(region, site, target, family, _Candidate(of_target, family))
+        for target, of_target in by_target.items()
+        for family in {one.key.family for one in of_target} - {None} or {None}
+    ]
+    return tuple(sorted(paths, key=_order))
+
+
+def _order(path: PathSeries) -> tuple[bool, bool, int, int, str]:
+    reached, modes, answered = path.completeness()
+    return not reached, path.family == AddressFamily.IPV6, -modes, -answered, path.target
+
+
+def _path(
+    region: str, site: str, target: str, family: str | None, candidate: _Candidate
+) -> PathSeries:
+    source, round_trips, findings = _round_trips(region, site, target, candidate)
+    return PathSeries(
+        region=region,
+        site=site,
+        target=target,
+        family=family,
+        round_trips=round_trips,
+        source=source,
+        setups={
+            mode: track
+            for mode in NEW_CONNECTION_MODES
+            if (track := _setup(candidate, mode)) is not None
+        },
+        noise_floor_ns=candidate.noise_floor_ns,
+        findings=tuple(findings),
+    )
+
+
+def _setup(candidate: _Candidate, mode: Mode) -> Track | None:
+    """Set-ups of a mode. Those that failed before a mode was chosen count against each mode."""
+    own = candidate.track(Metric.SETUP, mode=mode)
+    if own is None:
+        return None
+    modeless = [
+        track
+        for (_, metric, its_mode), tracks in candidate.by_metric.items()
+        if metric == Metric.SETUP and its_mode is None
+        for track in tracks
+    ]
+    return merged([own, *modeless])
+
+
+def _round_trips(
+    region: str, site: str, target: str, candidate: _Candidate
+) -> tuple[str, Track | None, list[Finding]]:
+    """The round trips of the application's path, and what was odd about the choice."""
+    findings: list[Finding] = []
+    echo = candidate.track(Metric.RTT, probe="icmp") or candidate.track(Metric.RTT)
+    connect = candidate.track(Metric.CONNECT, probe="tcp") or candidate.track(Metric.CONNECT)
+    flight = candidate.track(Metric.TLS_HANDSHAKE)
+    source, chosen = ("icmp", echo) if echo is not None else ("connect", connect)
+    if echo is not None and connect is not None and _suppressed(echo, connect):
+        text = (
+            f"{target} answers {_share(echo)} of ICMP echoes but {_share(connect)} of TCP "
+            "connects: ICMP is filtered or rate-limited, and TCP connect times are used."
+        )
+        findings.append(
+            Finding(kind=FindingKind.ICMP_FILTERED, region=region, site=site, text=text)
+        )
+        source, chosen = "connect", connect
+    if connect is not None and flight is not None:
+        middlebox = _middlebox(region, site, target, connect, flight, candidate.noise_floor_ns)
+        if middlebox is not None:
+            findings.append(middlebox)
+            source, chosen = "tls", flight
+    return source, chosen, findings
+
+
+def _share(track: Track) -> str:
+    return f"{track.n - track.losses} of {track.n}"
+
+
+def _suppressed(echo: Track, connect: Track) -> bool:
+    """Whether echoes are lost so much oftener than connects that the path cannot be the cause."""
+    return loss_interval(echo.losses, echo.n)[0] > loss_interval(connect.losses, connect.n)[1]
+
+
+def _middlebox(
+    region: str, site: str, target: str, connect: Track, flight: Track, floor_ns: int | None
+) -> Finding | None:
+    """Something nearer than the server accepts the connection, if the medians say so."""
+    medians = [_median(track) for track in (connect, flight)]
+    near, far = medians
+    if not np.isfinite(near + far) or far - 2 * near <= max(floor_ns or 0, SERVER_COMPUTE_NS):
+        return None
+    text = (
+        f"{target}: the median TCP connect takes {near / NS_PER_MS:.2f} ms, the TLS flight "
+        f"{far / NS_PER_MS:.2f} ms (ratio {far / near:.1f}): a middlebox answers the connection "
+        "before the server does, so TLS flights are taken as the round trip."
+    )
+    return Finding(kind=FindingKind.MIDDLEBOX, region=region, site=site, text=text)
+
+
+def _median(track: Track) -> float:
+    numbers = track.values_ns[np.isfinite(track.values_ns)]
+    return float(np.median(numbers)) if len(numbers) else float("inf")

@@ -1,0 +1,234 @@
+"""Samples, streamed from measurements into one series of numbers per group.
+
+A series is (region, site, target, address, probe, metric, mode, family): IPv4 and IPv6, two
+addresses, two connection modes are never mixed here. What is in no series is in `excluded`, with
+the reason; nothing else is left out.
+"""
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.quantiles import Values
+from pathbudget.probes.record import (
+    ClockSource,
+    FailureKind,
+    Flag,
+    Measurement,
+    Metric,
+    Sample,
+)
+
+NS_PER_MS = 1_000_000.0
+LOST = float("inf")
+
+WALL_CLOCKS = frozenset({ClockSource.KERNEL, ClockSource.KERNEL_RECEIVE, ClockSource.FOREIGN})
+"""Sources whose number a step of the wall clock spoils. The others read a monotonic clock."""
+
+NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL})
+"""Failures of this host: the network was not asked, so they are no loss (RFC 7680)."""
+
+
+class SeriesKey(NamedTuple):
+    """What all samples of one series have in common."""
+
+    region: str
+    site: str
+    target: str
+    address: str
+    probe: str
+    metric: str
+    mode: str | None
+    family: str | None
+
+    def sort_key(self) -> tuple[str, ...]:
+        """Order of the series in every result; None sorts as the empty word."""
+        return tuple(part or "" for part in self)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Parallel arrays in order of time: when sent, ns or +inf for a loss, which vantage."""
+
+    sent_unix_ns: npt.NDArray[np.int64]
+    values_ns: Values
+    vantages: npt.NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Number of samples, losses included."""
+        return len(self.values_ns)
+
+    @property
+    def losses(self) -> int:
+        """How many are lost."""
+        return int(np.count_nonzero(np.isinf(self.values_ns)))
+
+
+@dataclass(slots=True)
+class Series:
+    """One series: its numbers and what is known of how they were read."""
+
+    key: SeriesKey
+    track: Track
+    failures: Counter[str]
+    clock_sources: Counter[str]
+    flags: Counter[str]
+    noise_floor_ns: int | None
+
+
+@dataclass(slots=True)
+class SeriesBuilder:
+    """A series that grows. Vantages are numbered in the order they come, until `finish`."""
+
+    key: SeriesKey
+    sent: "array[int]" = field(default_factory=lambda: array("q"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+    vantages: "array[int]" = field(default_factory=lambda: array("q"))
+    failures: Counter[str] = field(default_factory=Counter[str])
+    clock_sources: Counter[str] = field(default_factory=Counter[str])
+    flags: Counter[str] = field(default_factory=Counter[str])
+    noise_floor_ns: int | None = None
+
+    def finish(self, renumber: npt.NDArray[np.int64]) -> Series:
+        """Sort by time; equal times by vantage and value, so that no order of arrival shows."""
+        sent = np.array(self.sent, dtype=np.int64)
+        values = np.array(self.values, dtype=np.float64)
+        vantages = renumber[np.array(self.vantages, dtype=np.int64)]
+        order = np.lexsort((values, vantages, sent))
+        return Series(
+            key=self.key,
+            track=Track(sent[order], values[order], vantages[order]),
+            failures=self.failures,
+            clock_sources=self.clock_sources,
+            flags=self.flags,
+            noise_floor_ns=self.noise_floor_ns,
+        )
+
+
+def place_of(measurement: Measurement) -> tuple[str, str]:
+    """Region and site of a measurement; the vantage and the target stand in where none is given."""
+    vantage, target = measurement.vantage, measurement.target
+    return vantage.region or vantage.name, target.site or target.name
+
+
+class SeriesCollector:
+    """Takes measurements one at a time and keeps numbers alone."""
+
+    def __init__(self) -> None:
+        self.excluded: Counter[tuple[str, str]] = Counter()
+        """(what, why) to how many samples."""
+        self._builders: dict[SeriesKey, SeriesBuilder] = {}
+        self._vantages: dict[str, int] = {}
+
+    def add(self, measurement: Measurement) -> None:
+        """Sort the samples of one measurement into their series."""
+        vantage = self._vantages.setdefault(measurement.vantage.name, len(self._vantages))
+        builders: dict[tuple[str, str | None], SeriesBuilder] = {}
+        for sample in measurement.samples:
+            value = self._value_ns(sample, measurement.address)
+            if value is None:
+                continue
+            word = (sample.metric, sample.mode)
+            builder = builders.get(word)
+            if builder is None:
+                builder = builders[word] = self._builder(measurement, sample)
+            builder.sent.append(sample.sent_unix_ns)
+            builder.values.append(value)
+            builder.vantages.append(vantage)
+            _note(builder, sample)
+
+    def finish(self) -> tuple[dict[SeriesKey, Series], tuple[str, ...]]:
+        """All series in their order, and the names of the vantages by number."""
+        names = tuple(sorted(self._vantages))
+        renumber = np.zeros(max(1, len(names)), dtype=np.int64)
+        for number, name in enumerate(names):
+            renumber[self._vantages[name]] = number
+        keys = sorted(self._builders, key=SeriesKey.sort_key)
+        return {key: self._builders.pop(key).finish(renumber) for key in keys}, names
+
+    def _builder(self, measurement: Measurement, sample: Sample) -> SeriesBuilder:
+        key = SeriesKey(
+            *place_of(measurement),
+            target=measurement.target.name,
+            address=measurement.address,
+            probe=measurement.probe,
+            metric=sample.metric,
+            mode=None if sample.mode is None else str(sample.mode),
+            family=None if measurement.family is None else str(measurement.family),
+        )
+        builder = self._builders.setdefault(key, SeriesBuilder(key))
+        if measurement.noise is not None:
+            floor = builder.noise_floor_ns or 0
+            builder.noise_floor_ns = max(floor, measurement.noise.floor_ns)
+        return builder
+
+    def _value_ns(self, sample: Sample, address: str) -> float | None:
+        """The number that counts: +inf for a loss, None for a sample that is excluded."""
+        if sample.failure is not None:
+            return LOST if not self._is_no_attempt(sample) else None
+        value = float(sample.value_ns or 0)
+        if not sample.flags and sample.responder is None and value >= 0:
+            return value
+        return self._marked_value_ns(sample, value, address)
+
+    def _is_no_attempt(self, sample: Sample) -> bool:
+        failure = sample.failure
+        assert failure is not None
+        if failure.kind in NOT_SENT:
+            what = f"{sample.metric} samples with failure {failure.kind}/{failure.stage}"
+            self._exclude(what, "the measuring host could not send, so the network was not asked")
+            return True
+        if failure.kind is FailureKind.NOT_RESUMED:
+            what = f"{sample.metric} samples of handshakes that were not resumed"
+            self._exclude(what, "the server made a full handshake, which says nothing of this mode")
+            return True
+        return False
+
+    def _marked_value_ns(self, sample: Sample, value: float, address: str) -> float | None:
+        if value < 0:
+            self._exclude(f"{sample.metric} samples below zero", "no clock reads a negative time")
+            return None
+        if Flag.CLOCK_STEP in sample.flags and sample.clock_source in WALL_CLOCKS:
+            what = f"{sample.metric} samples across a clock step"
+            self._exclude(what, "read from the wall clock, which was stepped meanwhile")
+            return None
+        if sample.responder not in (None, address):
+            what = f"{sample.metric} samples answered by another address"
+            self._exclude(what, "the time to somebody else is no time to the target")
+            return None
+        if Flag.LATE in sample.flags:
+            return LOST
+        if Flag.SYN_RETRANSMITTED in sample.flags and sample.metric == Metric.CONNECT:
+            what = "connect times with a retransmitted SYN"
+            why = "they contain a retransmission timer (RFC 6298): counted as lost round trips"
+            self._exclude(what, f"{why}; set-up times keep them")
+            return LOST
+        return value
+
+    def _exclude(self, what: str, why: str) -> None:
+        self.excluded[what, why] += 1
+
+
+def _note(builder: SeriesBuilder, sample: Sample) -> None:
+    if sample.failure is None:
+        builder.clock_sources[sample.clock_source] += 1
+    else:
+        builder.failures[f"{sample.failure.kind}/{sample.failure.stage}"] += 1
+    for flag in sample.flags:
+        builder.flags[flag] += 1
+
+
+def merged(tracks: list[Track]) -> Track:
+    """Several tracks as one, in order of time. At least one track."""
+    if len(tracks) == 1:
+        return tracks[0]
+    sent = np.concatenate([track.sent_unix_ns for track in tracks])
+    values = np.concatenate([track.values_ns for track in tracks])
+    vantages = np.concatenate([track.vantages for track in tracks])
+    order = np.lexsort((values, vantages, sent))
+    return Track(sent[order], values[order], vantages[order])

@@ -1,0 +1,131 @@
+"""Why a choice of sites was made, and what would change it, in sentences with numbers."""
+
+import math
+from collections.abc import Sequence
+
+from pathbudget.analysis.results import Objective
+from pathbudget.analysis.siting_ground import Ground
+from pathbudget.analysis.siting_model import Choice, Matrix
+
+LISTED = 5
+"""How many of the deciding pairs are named."""
+
+
+def listing(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def no_choice(candidates: int, k: int) -> str:
+    """Why there is no choice of k at all."""
+    if candidates == 0:
+        return "no site was measured, so there is nothing to choose from."
+    return f"only {candidates} sites were measured: no choice of {k}."
+
+
+def nobody_served(objective: Objective, ground: Ground) -> str:
+    """Why no choice is better than none."""
+    if objective is Objective.COVERING:
+        return (
+            f"no measured site has an upper interval end within {ground.allowance_ms:g} ms "
+            "for any region."
+        )
+    return "no line has an upper limit (too many losses, or too few samples), so costs are unknown."
+
+
+def not_candidates(unmeasured: Sequence[str]) -> tuple[str, ...]:
+    """The sites that could not take part."""
+    if not unmeasured:
+        return ()
+    verb = "was" if len(unmeasured) == 1 else "were"
+    return (f"{listing(unmeasured)} {verb} not measured from any region, so no candidate.",)
+
+
+def reasons(
+    ground: Ground,
+    objective: Objective,
+    best: Choice,
+    next_best: Choice | None,
+    advantage: float,
+) -> tuple[str, ...]:
+    """What the choice achieves, how far the next one is behind, what stands against it."""
+    sentences = [
+        f"{listing(ground.names(best.columns))}: {achieved(objective, best)}.",
+        behind(ground, objective, best, next_best),
+    ]
+    if advantage > 0:
+        amount = f"{advantage:.0%} of the weight" if _covers(objective) else f"{advantage:.2f} ms"
+        sentences.append(f"Within the intervals another choice may be better by {amount}.")
+    return (*sentences, *not_candidates(ground.unmeasured_sites))
+
+
+def achieved(objective: Objective, choice: Choice) -> str:
+    """The value of a choice."""
+    served = 1 - choice.unserved_weight
+    if _covers(objective):
+        return f"{served:.1%} of the weight is surely within the allowance"
+    mean = choice.objective / served if served > 1e-9 else math.inf
+    rest = "" if choice.unserved_weight < 1e-9 else f", {choice.unserved_weight:.1%} is not served"
+    return f"the weighted mean of the upper interval ends is {mean:.2f} ms{rest}"
+
+
+def behind(ground: Ground, objective: Objective, best: Choice, next_best: Choice | None) -> str:
+    """The next best choice."""
+    if next_best is None:
+        return "No other choice of as many measured sites exists."
+    tie = abs(next_best.unserved_weight - best.unserved_weight) < 1e-9 and (
+        _covers(objective) or abs(next_best.objective - best.objective) < 1e-6
+    )
+    equal = " It is equal; the lower price and then the name decided." if tie else ""
+    names = listing(ground.names(next_best.columns))
+    return f"Next best is {names}: {achieved(objective, next_best)}.{equal}"
+
+
+def deciding_pairs(
+    ground: Ground,
+    served_by: Sequence[int | None],
+    rival_by: Sequence[int | None],
+    gain: Matrix,
+) -> tuple[str, ...]:
+    """Regions that may be better off with the strongest rival, the weightiest first."""
+    rows: list[tuple[float, str]] = []
+    for row, (mine, other) in enumerate(zip(served_by, rival_by, strict=True)):
+        if other is None or other == mine or (mine is not None and gain[row, other] >= 0):
+            continue
+        impact = -math.inf if mine is None else float(ground.weights[row] * gain[row, other])
+        rows.append((impact, _comparison(ground, row, mine, other)))
+    return tuple(text for _, text in sorted(rows)[:LISTED])
+
+
+def straddling_pairs(ground: Ground, columns: Sequence[int]) -> tuple[str, ...]:
+    """Pairs of a rival whose interval contains the allowance."""
+    limit = ground.allowance_ms
+    found = [
+        f"{ground.regions[row].name} to {ground.sites[column].name}: "
+        f"{_interval(ground, row, column)}, allowance {limit:g} ms"
+        for row in range(len(ground.regions))
+        for column in columns
+        if ground.low[row, column] <= limit < ground.high[row, column]
+    ]
+    return tuple(found[:LISTED])
+
+
+def _comparison(ground: Ground, row: int, mine: int | None, other: int) -> str:
+    region = ground.regions[row].name
+    rival = f"{ground.sites[other].name} {_interval(ground, row, other)}"
+    if mine is None:
+        return f"{region}: {rival}, and no chosen site has an upper limit"
+    return f"{region}: {rival} against {ground.sites[mine].name} {_interval(ground, row, mine)}"
+
+
+def _interval(ground: Ground, row: int, column: int) -> str:
+    line = ground.lines.get((ground.regions[row].name, ground.sites[column].name))
+    low, high = ground.low[row, column], ground.high[row, column]
+    if line is None or line.n == 0:
+        return f"(not measured, at least {low:.2f} ms by the light floor)"
+    end = "unbounded" if math.isinf(high) else f"{high:.2f} ms"
+    return f"{low:.2f} ms to {end}"
+
+
+def _covers(objective: Objective) -> bool:
+    return objective is Objective.COVERING
