@@ -9,7 +9,7 @@ import contextlib
 import socket
 import ssl
 import struct
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -121,6 +121,7 @@ class Handshake(Held):
         self._done = False
         self._muted = False
         self._ends = ("", "")
+        self._waiting: deque[tuple[bytes, bool]] = deque()
         self._last_due = 0.0
 
     def _first_seconds(self) -> float:
@@ -143,7 +144,7 @@ class Handshake(Held):
         flight = self._outgoing.read()
         if flight or leaving:
             due = received + self._shared.delays.seconds(*self._ends)
-            self._at(due, lambda: self._release(flight, leaving))
+            self._schedule(due, flight, leaving)
 
     def _advance(self) -> bool:
         """Feed the state machine; True when the connection is over after the pending bytes."""
@@ -176,14 +177,17 @@ class Handshake(Held):
         self._say_goodbye()
         self._release(self._outgoing.read(), leaving=True)
 
-    def _at(self, due: float, action: Callable[[], None]) -> None:
-        """Do it when it is due, in order: a flight never overtakes the one before."""
-        due = max(due, self._last_due)
-        if due <= self._loop.time():
-            action()
+    def _schedule(self, due: float, flight: bytes, leaving: bool) -> None:
+        """Release it when it is due, but never before the flight that came first."""
+        if not self._waiting and due <= self._loop.time():
+            self._release(flight, leaving)
             return
-        self._last_due = due
-        self._loop.call_at(due, action)
+        self._waiting.append((flight, leaving))
+        self._last_due = max(due, self._last_due)
+        self._loop.call_at(self._last_due, self._release_next)
+
+    def _release_next(self) -> None:
+        self._release(*self._waiting.popleft())
 
     def _release(self, flight: bytes, leaving: bool) -> None:
         if self._transport.is_closing():

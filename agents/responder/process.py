@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathbudget.agents.responder.delays import NO_DELAYS, Delays
 from pathbudget.agents.responder.limits import DEFAULT_LIMITS, Limits
 from pathbudget.agents.responder.server import Listening, Responder
+from pathbudget.probes.errors import ReflectorError
 
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
@@ -93,4 +94,8 @@ def _say_ready(descriptor: int | None) -> bool:
         os.close(descriptor)
     except BrokenPipeError:
         return False
+    except OSError as error:
+        raise ReflectorError(
+            f"cannot write to descriptor {descriptor}: {error.strerror}"
+        ) from error
     return True
