@@ -98,12 +98,18 @@ def sample_table(measurements: Sequence[Measurement]) -> pa.Table:
     return _table(values, SAMPLE_SCHEMA)
 
 
-def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int]]:
-    """Each measurement of a measurement table, without samples, and how many it has."""
+def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int, int]]:
+    """Each measurement of a measurement table without samples, how many it has, how many failed.
+
+    Raises RecordError for a row that is no measurement.
+    """
     for row in table.to_pylist():
-        count = row.get(SAMPLE_COUNT.name)
-        raw = {**_raw(row, MEASUREMENT_COLUMNS), "samples": []}
-        yield from_raw(raw), -1 if count is None else count
+        try:
+            raw = {**_raw(row, MEASUREMENT_COLUMNS), "samples": []}
+            counts = int(row[SAMPLE_COUNT.name]), int(row[FAILURE_COUNT.name])
+        except (KeyError, TypeError, ValueError, msgspec.DecodeError) as error:
+            raise RecordError(f"measurement {row.get('id')}: unreadable: {error}") from None
+        yield from_raw(raw), *counts
 
 
 def samples(table: pa.Table) -> list[Sample]:
@@ -118,7 +124,7 @@ def samples(table: pa.Table) -> list[Sample]:
 def from_tables(measurements: pa.Table, sample_rows: pa.Table) -> Iterator[Measurement]:
     """The measurements of a pair of tables whose rows are in the same order. Raises RecordError."""
     start = 0
-    for envelope, count in envelopes(measurements):
+    for envelope, count, _ in envelopes(measurements):
         part = sample_rows.slice(start, count)
         start += count
         yield with_samples(envelope, count, part)

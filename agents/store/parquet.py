@@ -8,11 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pathbudget.agents.store.compaction import CompactReceipt, compact
 from pathbudget.agents.store.disk import explain_os_error
 from pathbudget.agents.store.layout import MEASUREMENTS, SAMPLES, Layout, date_of
+from pathbudget.agents.store.listing import (
+    CampaignSummary,
+    SeriesSummary,
+    campaigns,
+    summarise,
+)
 from pathbudget.agents.store.locks import exclusive, shared
-from pathbudget.agents.store.reading import Selection, merged
-from pathbudget.agents.store.table_files import PairWriter, ids
+from pathbudget.agents.store.reading import Selection, measurement_files, merged
+from pathbudget.agents.store.table_files import PairWriter, batches, ids
 from pathbudget.agents.store.transaction import (
     AtStep,
     Transaction,
@@ -21,12 +28,11 @@ from pathbudget.agents.store.transaction import (
     transaction,
     unsettled,
 )
+from pathbudget.agents.store.verification import Problem, find_problems
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import AddressFamily, Measurement
 
 DEFAULT_STORE = Path("pathbudget-store")
-_BATCH_SAMPLES = 100_000
-_BATCH_MEASUREMENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class Store:
         """
         self.layout.create()
         receipt = Receipt()
-        for batch in _batches(measurements):
+        for batch in batches(measurements):
             receipt += self._write_batch(batch)
         return receipt
 
@@ -117,8 +123,38 @@ class Store:
         """`measurements` with the wishes in one object."""
         self.layout.require()
         self.settle_if_possible()
+        return self._read(selection)
+
+    def _read(self, selection: Selection) -> Iterator[Measurement]:
         with shared(self.layout.reader_lock):
-            yield from merged(self.layout, selection)
+            files = measurement_files(self.layout, selection)
+            yield from merged(self.layout, files, selection)
+
+    def list_series(self, selection: Selection | None = None) -> list[SeriesSummary]:
+        """What is there, one entry per campaign, vantage, target, probe and address family."""
+        selection = selection or Selection()
+        self.layout.require()
+        self.settle_if_possible()
+        with shared(self.layout.reader_lock):
+            return summarise(measurement_files(self.layout, selection), selection)
+
+    def list_campaigns(self) -> list[CampaignSummary]:
+        """Every campaign with its extent, the one that began first in front."""
+        return campaigns(self.list_series())
+
+    def verify(self) -> list[Problem]:
+        """Read everything and say what is wrong; nothing is changed."""
+        self.layout.require()
+        with shared(self.layout.reader_lock):
+            return list(find_problems(self.layout))
+
+    def compact(self) -> CompactReceipt:
+        """Make the many files of a date one. A date with a damaged file is left as it is.
+
+        Raises StoreError when the disk does not take it; the store is then as it was.
+        """
+        self.layout.require()
+        return compact(self.layout, self._at_step)
 
     def settle_if_possible(self) -> None:
         """Finish what a killed writer left, unless one is at work or the store is read-only."""
@@ -155,16 +191,3 @@ class Store:
 def _stage(work: Transaction, date: str, measurements: Sequence[Measurement]) -> None:
     with PairWriter(work.file(MEASUREMENTS, date), work.file(SAMPLES, date)) as writer:
         writer.write(measurements)
-
-
-def _batches(measurements: Iterable[Measurement]) -> Iterator[list[Measurement]]:
-    batch: list[Measurement] = []
-    samples = 0
-    for measurement in measurements:
-        batch.append(measurement)
-        samples += len(measurement.samples)
-        if samples >= _BATCH_SAMPLES or len(batch) >= _BATCH_MEASUREMENTS:
-            yield batch
-            batch, samples = [], 0
-    if batch:
-        yield batch

@@ -5,12 +5,12 @@ ids overlap with those of others at that point; `pathbudget store compact` makes
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pathbudget.agents.store.layout import MEASUREMENTS, Layout, date_of
-from pathbudget.agents.store.table_files import SampleRows, envelopes, first_id, whole
+from pathbudget.agents.store.table_files import SampleRows, envelope_counts, first_id, whole
 from pathbudget.probes.record import Measurement
 
 
@@ -60,9 +60,12 @@ def measurement_files(layout: Layout, selection: Selection) -> list[Path]:
     return [path for date in dates for path in layout.files(MEASUREMENTS, date)]
 
 
-def merged(layout: Layout, selection: Selection) -> Iterator[Measurement]:
-    """Every wanted measurement once, with its samples. Raises StoreError for damaged files."""
-    streams = (_Lazy(path, layout) for path in measurement_files(layout, selection))
+def merged(layout: Layout, files: Iterable[Path], selection: Selection) -> Iterator[Measurement]:
+    """Every wanted measurement of `files` once, with its samples, in the order of ids.
+
+    Raises StoreError for a damaged file.
+    """
+    streams = (_Lazy(path, layout) for path in files)
     return _merge([stream for stream in streams if stream.first is not None], selection)
 
 
@@ -78,7 +81,7 @@ class _Lazy:
         """Its wanted measurements. The samples of others are passed over unread."""
         sample_path = self._layout.sample_file(self._path)
         rows = SampleRows(sample_path)
-        for envelope, count in envelopes(self._path):
+        for envelope, count, _ in envelope_counts(self._path):
             part = rows.take(count)
             if selection.takes(envelope):
                 yield whole(sample_path, envelope, count, part)

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import BinaryIO, Self, TypeVar
 
 from pathbudget.probes import arrow_schema
 from pathbudget.probes.columns import MEASUREMENT_ID, SAMPLE_COLUMNS
@@ -19,7 +19,23 @@ Result = TypeVar("Result")
 
 _SAMPLE_ROWS = 65_536
 _MEASUREMENT_ROWS = 8_192
-_OWN_COLUMNS = [MEASUREMENT_ID.name, *(column.name for column in SAMPLE_COLUMNS)]
+_BATCH_SAMPLES = 100_000
+_BATCH_MEASUREMENTS = 10_000
+_OWN_COLUMNS = (MEASUREMENT_ID.name, *(column.name for column in SAMPLE_COLUMNS))
+
+
+def batches(measurements: Iterable[Measurement]) -> Iterator[list[Measurement]]:
+    """Portions that fit into memory."""
+    batch: list[Measurement] = []
+    samples = 0
+    for measurement in measurements:
+        batch.append(measurement)
+        samples += len(measurement.samples)
+        if samples >= _BATCH_SAMPLES or len(batch) >= _BATCH_MEASUREMENTS:
+            yield batch
+            batch, samples = [], 0
+    if batch:
+        yield batch
 
 
 class PairWriter:
@@ -53,7 +69,22 @@ class PairWriter:
         self.close()
 
 
-def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def sample_writer(file: BinaryIO) -> pq.ParquetWriter:
+    """A writer of the sample table to an open file."""
+    return _writer(file, arrow_schema.SAMPLE_SCHEMA)
+
+
+def write_samples(writer: pq.ParquetWriter, measurements: Iterable[Measurement]) -> int:
+    """Write the samples of all; returns how many."""
+    rows = 0
+    for batch in batches(measurements):
+        table = arrow_schema.sample_table(batch)
+        writer.write_table(table, row_group_size=_SAMPLE_ROWS)
+        rows += len(table)
+    return rows
+
+
+def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         path,
         schema,
@@ -86,22 +117,25 @@ def ids(path: Path) -> set[str]:
     return {str(name) for table in row_groups(path, ["id"]) for name in table.column("id")}
 
 
-def envelopes(path: Path) -> Iterator[tuple[Measurement, int]]:
-    """Measurements of a file without their samples, each with how many it has, in order of id."""
+def envelope_counts(path: Path) -> Iterator[tuple[Measurement, int, int]]:
+    """Measurements of a file without their samples, in the order of their ids.
+
+    With each: how many samples it has, and how many of these are failures. Raises StoreError.
+    """
     last = ""
     for table in row_groups(path):
-        for envelope, count in _naming(path, arrow_schema.envelopes(table)):
+        for envelope, count, failures in _naming(path, arrow_schema.envelopes(table)):
             if envelope.id < last:
                 raise StoreError(f"{path}: damaged: its rows are not in the order of their ids")
             last = envelope.id
-            yield envelope, count
+            yield envelope, count, failures
 
 
 class SampleRows:
     """The rows of a sample file, taken from the front."""
 
-    def __init__(self, path: Path) -> None:
-        self._groups = row_groups(path, _OWN_COLUMNS)
+    def __init__(self, path: Path, columns: Sequence[str] | None = _OWN_COLUMNS) -> None:
+        self._groups = row_groups(path, columns)
         self._rest: pa.Table | None = None
 
     def take(self, count: int) -> pa.Table | None:
