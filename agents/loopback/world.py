@@ -79,6 +79,11 @@ class LoopbackWorld:
         """File of the authority that TLS probes must trust; there while the world runs."""
         return self._folder / "ca.pem"
 
+    @property
+    def pid(self) -> int | None:
+        """Process id of the responder while the world runs."""
+        return None if self._process is None else self._process.pid
+
     def source_address(self, region: str) -> str:
         """The address that probes of `region` leave from."""
         return f"127.1.{self._block}.{self.regions.index(region) + 1}"
