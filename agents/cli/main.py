@@ -4,7 +4,7 @@ import importlib
 
 import typer
 
-COMMANDS: tuple[str, ...] = ("responder", "lab", "store")
+COMMANDS: tuple[str, ...] = ("responder", "lab", "store", "report", "budget")
 """Modules of this folder in the order of the help; each has ``register(application)``."""
 
 application = typer.Typer(

@@ -1,0 +1,239 @@
+"""The link emulator: one process that carries every packet over every link, each at its time.
+
+Every link is two veth pairs whose inner ends are in this process's namespace. A frame comes in
+over the ring with the kernel's stamp, its direction says when it leaves, a heap keeps it until
+then, and a send puts it into the next node, whose kernel forwards or answers it.
+
+Lateness must not add up over the hops of a path. The next kernel does its work *inside our send*,
+so what it emits is in the ring when the send returns. Such a frame is charged as if it had come at
+the moment its cause was due: a path is late once, at its end, however long it is. The lateness
+that is left is constant for the most part (the time to wake up), so we learn its median and wake
+up that much earlier.
+
+Run as ``python -m pathbudget.agents.lab.emulator DESCRIPTOR``, never forked: a fork would share
+event loops and descriptors of its parent. DESCRIPTOR is a stream socket; first line the
+configuration, then one line per question and answer (`control.py`).
+"""
+
+import gc
+import heapq
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pathbudget.agents.lab.control import (
+    Answer,
+    Change,
+    DirectionSetup,
+    LineSocket,
+    Question,
+    Setup,
+)
+from pathbudget.agents.lab.direction import Direction, flow_key
+from pathbudget.agents.lab.namespaces import die_with_parent, precise_timers
+from pathbudget.agents.lab.report import BINS, DirectionCount, LabReport, bin_of
+from pathbudget.agents.lab.ring import Ring, sender
+
+PRIORITY = 20
+SPIN_NS = 60_000
+SPIN_BELOW = 200
+"""Packets per window up to which waiting by spinning is cheap. A real-time task that takes over
+95 % of a second is stopped by the kernel for 50 ms, so spinning ends long before that."""
+WINDOW_NS = 50_000_000
+LARGEST_BIAS_NS = 100_000
+BIAS_STEP_NS = 50
+AGE_LIMIT_NS = 1_000_000_000
+"""A frame older than this has not waited in the ring: the wall clock was stepped."""
+
+
+class Track:
+    """One direction with its way out and the nodes at its ends."""
+
+    __slots__ = ("direction", "send", "setup")
+
+    def __init__(self, setup: DirectionSetup, send: Callable[[bytes], int]) -> None:
+        self.setup = setup
+        self.send = send
+        self.direction = Direction(setup.model, setup.seed)
+
+    def count(self) -> DirectionCount:
+        """Its counters so far."""
+        state = self.direction
+        return DirectionCount(
+            self.setup.source,
+            self.setup.destination,
+            state.received,
+            state.sent,
+            state.dropped,
+            state.overflowed,
+            state.octets,
+        )
+
+
+class Cause(NamedTuple):
+    """A delivery: when it was due, when our send began, to which node, between which addresses."""
+
+    due: int
+    began: int
+    node: str
+    ends: tuple[bytes, bytes]
+
+
+class Emulator:
+    """All links of a lab."""
+
+    def __init__(self, setup: Setup, control: LineSocket) -> None:
+        self.control = control
+        self.ring = Ring()
+        self.tracks = {one.enters: Track(one, sender(one.leaves)) for one in setup.directions}
+        self.scheduler = become_real_time() if setup.real_time else "other"
+        self._heap: list[tuple[int, int, Track, bytes]] = []
+        self._sequence = 0
+        self._bias = 0
+        self._bins = [0] * BINS
+        self._largest = 0
+        self._unsent = self._unchained = self._clock_steps = 0
+        self._spin = SPIN_NS if self.scheduler == "fifo" else 0
+        self._window_end = self._window_count = 0
+
+    def run(self) -> None:
+        """Carry packets until the other end of the control socket is closed."""
+        watched = [self.ring.socket, self.control.socket]
+        while True:
+            self._deliver()
+            ready = select.select(watched, (), (), self._pause())[0]
+            if watched[0] in ready:
+                self._take_in(64)
+            if watched[1] in ready and not self._converse():
+                return
+
+    def _pause(self) -> float:
+        """Seconds until shortly before the next packet is due."""
+        if not self._heap:
+            return 1.0
+        now = time.monotonic_ns()
+        if now > self._window_end:
+            cheap = self.scheduler == "fifo" and self._window_count < SPIN_BELOW
+            self._spin = SPIN_NS if cheap else 0
+            self._window_end, self._window_count = now + WINDOW_NS, 0
+        return max(0, self._heap[0][0] - self._bias - self._spin - now) / 1e9
+
+    def _deliver(self) -> None:
+        """Send everything that is due."""
+        heap, clock = self._heap, time.monotonic_ns
+        now = clock()
+        while heap and heap[0][0] - self._bias <= now:
+            due, _, track, frame = heapq.heappop(heap)
+            try:
+                track.send(frame)
+                track.direction.sent += 1
+            except OSError:
+                self._unsent += 1
+            self._window_count += 1
+            if not track.setup.into_router:
+                self._learn(now - due)
+            self._take_in(16, Cause(due, now, track.setup.destination, _ends(frame)))
+            now = clock()
+
+    def _learn(self, error: int) -> None:
+        """Note an error; move the bias towards the median one (a sign-error filter)."""
+        self._bins[bin_of(error)] += 1
+        self._largest = max(self._largest, error)
+        step = BIAS_STEP_NS if error > 0 else -BIAS_STEP_NS
+        self._bias = min(LARGEST_BIAS_NS, max(0, self._bias + step))
+
+    def _take_in(self, limit: int, cause: Cause | None = None) -> None:
+        """Put the frames of the ring on their links; `cause` is the delivery that just ended."""
+        now = time.monotonic_ns()
+        to_monotonic = now - time.time_ns()
+        for interface, stamp, frame in self.ring.frames(limit):
+            track = self.tracks.get(interface)
+            if track is None:
+                continue
+            came = stamp + to_monotonic
+            if not now - AGE_LIMIT_NS < came <= now + 1_000_000:
+                came = now
+                self._clock_steps += 1
+            if cause and _follows(frame, came, track, cause):
+                came = cause[0]
+            elif track.setup.from_router:
+                self._unchained += 1
+            due = track.direction.due(came, len(frame), flow_key(frame))
+            if due is not None:
+                self._sequence += 1
+                heapq.heappush(self._heap, (due, self._sequence, track, frame))
+
+    def _converse(self) -> bool:
+        """Answer the questions that came; False when there is nobody left to answer to."""
+        lines = self.control.lines()
+        for line in lines or ():
+            question = Question.decode(line)
+            if question.change:
+                self._change(question.change)
+            self.control.send(Answer(self.report()).encode())
+        return lines is not None
+
+    def _change(self, change: Change) -> None:
+        for track in self.tracks.values():
+            if (track.setup.source, track.setup.destination) == (change.source, change.destination):
+                track.direction.change(change.model)
+
+    def report(self) -> LabReport:
+        """Everything known about this run so far."""
+        return LabReport(
+            scheduler=self.scheduler,
+            error_bins=tuple(self._bins),
+            largest_error_ns=self._largest,
+            directions=tuple(track.count() for track in self.tracks.values()),
+            unsent=self._unsent,
+            ring_drops=self.ring.drops(),
+            unchained=self._unchained,
+            clock_steps=self._clock_steps,
+            cpu_seconds=time.process_time(),
+        )
+
+
+def _follows(frame: bytes, came: int, track: Track, cause: Cause) -> bool:
+    """Whether a node's kernel made a frame out of `cause`: the packet forwarded, or an answer."""
+    return (
+        track.setup.source == cause.node
+        and came >= cause.began - 1000
+        and _ends(frame)[1] in cause.ends
+    )
+
+
+def _ends(frame: bytes) -> tuple[bytes, bytes]:
+    """Source and destination address of an IPv4 or IPv6 frame."""
+    if frame[12:14] == b"\x08\x00":
+        return frame[26:30], frame[30:34]
+    return frame[22:38], frame[38:54]
+
+
+def become_real_time() -> str:
+    """Ask for the real-time scheduler; the name of the one we have."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    except OSError:
+        return "other"
+    return "fifo"
+
+
+def main() -> None:
+    """The process: reads its setup, says it is ready, runs."""
+    die_with_parent()
+    precise_timers()
+    control = LineSocket(socket.socket(fileno=int(sys.argv[1])))
+    emulator = Emulator(Setup.decode(control.line()), control)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    control.send(Answer(emulator.report()).encode())
+    emulator.run()
+
+
+if __name__ == "__main__":
+    main()

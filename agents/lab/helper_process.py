@@ -1,0 +1,75 @@
+"""A process that a lab needs. What it wrote on stderr is at hand when it dies."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pathbudget.agents.lab.namespaces import inside
+from pathbudget.probes.errors import LabError
+
+STOP_SECONDS = 2.0
+LAST_WORDS = 2000
+
+
+class HelperProcess:
+    """Started in a namespace; `check` raises LabError when it is dead."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        namespace: int,
+        *,
+        keep: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`namespace` and `keep` are descriptors; `keep` are handed on. Raises OSError."""
+        self.name = name
+        self._errors = os.memfd_create(f"stderr of {name}", os.MFD_CLOEXEC)
+        with inside(namespace):
+            self._process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                pass_fds=keep,
+                env=environment,
+                # Ctrl-C is for the user's command; a lab ends when its owner says so.
+                process_group=0,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """Raise LabError with its last words when it has ended by itself."""
+        code = self._process.poll()
+        if code is not None:
+            raise LabError(f"{self.name} of the lab died ({_ending(code)}): {self.last_words()}")
+
+    def wait_briefly(self) -> None:
+        """Give a process that is ending the time to end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+
+    def last_words(self) -> str:
+        """The end of what it wrote."""
+        text = Path(f"/proc/self/fd/{self._errors}").read_text(errors="replace").strip()
+        return text[-LAST_WORDS:] or "it said nothing"
+
+    def stop(self) -> None:
+        """End it at once; there is nothing in it that could be lost."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._errors)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    return signal.Signals(-code).name

@@ -1,0 +1,196 @@
+"""A running lab:
+
+    with Lab(world) as lab:
+        lab.run("tokyo", ["ping", "-c", "3", lab.address_of("dallas")])
+
+Needs root, or to be inside a user namespace of one's own (`rootless.py`). Start it from the main
+thread: the kernel ends the lab's processes when the *thread* that started them ends.
+
+Nothing of a lab has a name in the file system: namespaces, certificates and the session file are
+open descriptors of this process, its helpers ask the kernel to be killed with it. Kill it in any
+way, and all of it is gone.
+"""
+
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pathbudget.agents.lab import session
+from pathbudget.agents.lab.control import Change
+from pathbudget.agents.lab.fabric import Fabric
+from pathbudget.agents.lab.link import DirectionModel
+from pathbudget.agents.lab.link_process import LinkProcess
+from pathbudget.agents.lab.namespaces import inside
+from pathbudget.agents.lab.private_folder import path_of, private_folder
+from pathbudget.agents.lab.report import LabReport
+from pathbudget.agents.lab.services import Services
+from pathbudget.agents.lab.world import World
+from pathbudget.probes.errors import LabError
+from pathbudget.probes.record import AddressFamily
+
+Result = TypeVar("Result")
+
+
+class Lab:
+    """A context manager: the world is up within the block.
+
+    Raises LabError when it cannot start, and at the end of the block (or at `check`) when one of
+    its processes died. `responder_command` stands in for the responder in tests.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        real_time: bool = True,
+        responder_command: Sequence[str] = (),
+    ) -> None:
+        self.world = world
+        self._real_time = real_time
+        self._responder_command = tuple(responder_command)
+        self._open = contextlib.ExitStack()
+        self._final: LabReport | None = None
+        self._spawned: list[subprocess.Popen[Any]] = []
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            raise LabError("a lab must be started from the main thread of its process")
+        try:
+            self._start()
+        except OSError as error:
+            self._open.close()
+            raise LabError(_cannot_start(error)) from error
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self.check()
+                self._final = self._links.report()
+        finally:
+            self._open.close()
+
+    def _start(self) -> None:
+        self._folder = private_folder()
+        self._open.callback(os.close, self._folder)
+        self._fabric = Fabric(self.world)
+        self._open.callback(self._fabric.close)
+        self._services = Services(self._fabric, path_of(self._folder), self._responder_command)
+        self._open.callback(self._services.close)
+        self._fabric.connect()
+        self._links = LinkProcess(self._fabric, real_time=self._real_time)
+        self._open.callback(self._links.close)
+        self._session = os.memfd_create("pathbudget-lab")
+        self._open.callback(os.close, self._session)
+        os.write(self._session, self.session().encode())
+        self._services.wait()
+        self._open.callback(self._end_spawned)
+
+    @property
+    def session_path(self) -> str:
+        """Path of the JSON file for the variable ``PATHBUDGET_LAB``."""
+        return path_of(self._session)
+
+    def session(self) -> session.LabSession:
+        """What a program inside the lab gets to know of it."""
+        nodes = {
+            node.name: session.Node(
+                namespace=self.namespace(node.name),
+                ipv4=self.address_of(node.name, AddressFamily.IPV4),
+                ipv6=self.address_of(node.name, AddressFamily.IPV6),
+                kind=node.kind.value,
+            )
+            for node in self.world.nodes.values()
+        }
+        answering = bool(self._services.processes)
+        ca_file = f"{path_of(self._folder)}/ca.pem" if answering else ""
+        return session.LabSession(nodes, ca_file)
+
+    def as_session(self) -> contextlib.AbstractContextManager[None]:
+        """Within the block, `session.current` gives this lab, here and in new child processes."""
+        return session.made_current(self.session_path)
+
+    def address_of(self, node: str, family: AddressFamily = AddressFamily.IPV4) -> str:
+        """The address of a node."""
+        return self.world.address_of(node, family)
+
+    def namespace(self, node: str) -> str:
+        """A path that another process (with the same rights) can give to `namespaces.enter`."""
+        return path_of(self._fabric.spaces[node].descriptor)
+
+    @contextlib.contextmanager
+    def inside(self, node: str) -> Generator[None]:
+        """The calling thread is at `node` for the block; sockets that it opens stay there."""
+        with inside(self._fabric.spaces[node].descriptor):
+            yield
+
+    def call(self, node: str, function: Callable[[], Result]) -> Result:
+        """The result of `function`, called in this process at `node`."""
+        with self.inside(node):
+            return function()
+
+    def spawn(self, node: str, command: Sequence[str], **options: Any) -> "subprocess.Popen[Any]":
+        """Start a process at `node`; `options` are those of Popen. Killed when the lab ends."""
+        with self.inside(node):
+            process: subprocess.Popen[Any] = subprocess.Popen(command, **options)  # noqa: S603
+        self._spawned.append(process)
+        return process
+
+    def run(
+        self, node: str, command: Sequence[str], *, timeout: float | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command at `node` to its end; its output as text."""
+        pipe = subprocess.PIPE
+        process = self.spawn(node, command, stdout=pipe, stderr=pipe, text=True)
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+        return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
+
+    def change(self, source: str, destination: str, model: DirectionModel) -> None:
+        """From now on the link from `source` to `destination` (neighbours) behaves like `model`.
+
+        Routes and truth stay those of the world. Raises LookupError when there is no such link.
+        """
+        if not any(step.destination == destination for step in self.world.passes[source]):
+            raise LookupError(f"no link from {source} to {destination}")
+        self._links.change(Change(source, destination, model))
+
+    def check(self) -> None:
+        """Raise LabError when the emulator or a responder is dead."""
+        self._links.process.check()
+        self._services.check()
+
+    def report(self) -> LabReport:
+        """The lab's statement about itself: now while it runs, at its end after the block."""
+        return self._final or self._links.report()
+
+    def _end_spawned(self) -> None:
+        for process in self._spawned:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _cannot_start(error: OSError) -> str:
+    from pathbudget.agents.lab.capability import why_not
+
+    if os.geteuid() != 0:
+        remedy = "run the command by `pathbudget lab run`, or as root"
+        return f"a lab needs a user namespace of its own here ({error}); {remedy}"
+    return f"the lab cannot start: {why_not() or error}"

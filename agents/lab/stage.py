@@ -1,0 +1,82 @@
+"""``python -m pathbudget.agents.lab.stage WORLD -- COMMAND``: a lab around one command.
+
+Runs inside the namespaces of `container.py`. The exit code is that of COMMAND.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from pathbudget.agents.lab.container import NOT_FOUND
+from pathbudget.agents.lab.running import Lab
+from pathbudget.agents.lab.session import VARIABLE
+from pathbudget.agents.lab.world_file import load_world
+from pathbudget.probes.errors import LabError, PathbudgetError
+
+LOOK_SECONDS = 0.5
+GRACE_SECONDS = 5.0
+TROUBLE = 5
+
+
+def perform(world: Path, command: Sequence[str]) -> int:
+    """Exit code of `command`, run in a lab of `world`. Raises ConfigError, LabError."""
+    with Lab(load_world(world)) as lab:
+        # Ctrl-C goes to the whole group; the command decides what it means.
+        signal.signal(signal.SIGINT, _leave_it)
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                command, env={**os.environ, VARIABLE: lab.session_path}
+            )
+        except OSError as error:
+            sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+            return NOT_FOUND
+        signal.signal(signal.SIGTERM, lambda _number, _frame: process.terminate())
+        code = _watch(lab, process)
+    sys.stderr.write(lab.report().sentence() + "\n")
+    return code if code >= 0 else 128 - code
+
+
+def _watch(lab: Lab, process: "subprocess.Popen[bytes]") -> int:
+    """Wait for the command; end it when the lab dies under it."""
+    while True:
+        try:
+            return process.wait(LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            try:
+                lab.check()
+            except LabError:
+                _end(process)
+                raise
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _leave_it(number: int, frame: FrameType | None) -> None:
+    """A signal handler that does nothing."""
+
+
+def main() -> None:
+    """Read the command line; exit."""
+    world, separator, *command = sys.argv[1:]
+    assert separator == "--"
+    try:
+        code = perform(Path(world), command)
+    except PathbudgetError as error:
+        sys.stderr.write(f"{error}\n")
+        code = TROUBLE
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

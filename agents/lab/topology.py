@@ -1,0 +1,96 @@
+"""The parts of a world: nodes, links, and the directions in which packets pass them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from pathbudget.agents.lab.link import DirectionModel
+
+
+class NodeKind(StrEnum):
+    """What a node is. Only routers forward."""
+
+    REGION = "region"
+    ROUTER = "router"
+    SITE = "site"
+
+
+NODES_PER_KIND = 4096
+LINKS_PER_NODE = 126
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One namespace of the lab.
+
+    `carrier` of a router is who runs it; of a region or site, through whom its packets leave.
+    """
+
+    name: str
+    kind: NodeKind
+    carrier: str = ""
+    asn: int | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    responder: bool = True
+    """Sites only: TLS 1.3 answers on port 8443 and TCP on 8080; without it they are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A cable between `a` and `b`. `cost` decides routing; None means the configured delay."""
+
+    a: str
+    b: str
+    forward: DirectionModel
+    """a to b."""
+    reverse: DirectionModel
+    """b to a."""
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPass:
+    """One link in the direction in which a packet takes it."""
+
+    source: str
+    destination: str
+    link: int
+    """Index in `World.links`."""
+    model: DirectionModel
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class StaticRoute:
+    """At node `at`, packets to node `to` go to the neighbour `via`, whatever routing says."""
+
+    at: str
+    to: str
+    via: str
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Nodes by name, the links between them, and the routes that somebody fixed."""
+
+    nodes: dict[str, Node]
+    links: tuple[Link, ...]
+    routes: tuple[StaticRoute, ...] = ()
+
+    def of_kind(self, kind: NodeKind) -> list[Node]:
+        """Nodes of one kind in the order of the definition."""
+        return [node for node in self.nodes.values() if node.kind is kind]
+
+    @cached_property
+    def passes(self) -> dict[str, list[LinkPass]]:
+        """For every node the link directions that leave it."""
+        leaving: dict[str, list[LinkPass]] = {name: [] for name in self.nodes}
+        for index, link in enumerate(self.links):
+            for source, destination, model in (
+                (link.a, link.b, link.forward),
+                (link.b, link.a, link.reverse),
+            ):
+                cost = model.delay_ns / 1e6 if link.cost is None else link.cost
+                leaving[source].append(LinkPass(source, destination, index, model, cost))
+        return leaving

@@ -1,0 +1,117 @@
+"""Reads a World from TOML. docs/lab.md has every key.
+
+[[region]]  name, carrier, latitude, longitude
+[[router]]  name, carrier, asn, latitude, longitude
+[[site]]    name, carrier, latitude, longitude, responder
+[[link]]    between, delay, variation, loss, bursts, rate, queue, reorder, order, cost,
+            forward = {...} and reverse = {...} for keys that differ by direction
+[[route]]   at, to, via
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pathbudget.agents.lab.link_file import read_link
+from pathbudget.agents.lab.topology import Node, NodeKind, StaticRoute
+from pathbudget.agents.lab.world import World
+from pathbudget.agents.lab.world_check import faults_of
+from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.sites.entry import Entry, Interval, show
+
+TABLES = ("region", "router", "site", "link", "route")
+PLACE_KEYS = ("name", "carrier", "latitude", "longitude")
+KEYS = {
+    NodeKind.REGION: PLACE_KEYS,
+    NodeKind.ROUTER: (*PLACE_KEYS, "asn"),
+    NodeKind.SITE: (*PLACE_KEYS, "responder"),
+}
+LATITUDE = Interval(-90, 90, "degrees north, -90 to 90")
+LONGITUDE = Interval(-180, 180, "degrees east, -180 to 180")
+AS_NUMBER = Interval(1, 4294967295, "an AS number, 1 to 4294967295")
+SEED = Interval(0, 2**53, "a whole number of 0 or more")
+
+
+def load_world(path: Path) -> World:
+    """The world of a file. Raises ConfigError with every fault of it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise _one_fault(path, error.strerror or str(error), "a world file in TOML") from None
+    except UnicodeDecodeError as error:
+        raise _one_fault(path, f"byte {error.start} is no UTF-8", "TOML in UTF-8") from None
+    return parse_world(text, str(path))
+
+
+def parse_world(text: str, file: str = "world.toml") -> World:
+    """The world of a TOML text; `file` is what faults call it."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([Fault(file, "", str(error), "TOML")]) from None
+    faults: list[Fault] = []
+    top = Entry(file, document, lambda key: key, faults)
+    top.only((*TABLES, "seed"))
+    nodes = [_node(entry, kind) for kind in NodeKind for entry in _entries(top, kind)]
+    links = [link for entry in _entries(top, "link") if (link := read_link(entry))]
+    routes = [_route(entry) for entry in _entries(top, "route")]
+    seed = top.whole_number("seed", SEED)
+    world = World(
+        {node.name: node for node in nodes},
+        tuple(links),
+        tuple(routes),
+        1 if seed is None else seed,
+    )
+    if not faults:
+        faults += [Fault(file, *found) for found in faults_of(world, nodes)]
+    if faults:
+        raise ConfigError(list(dict.fromkeys(faults)))
+    return world
+
+
+def _one_fault(path: Path, problem: str, expected: str) -> ConfigError:
+    return ConfigError([Fault(str(path), "", problem, expected)])
+
+
+def _entries(top: Entry, name: str) -> Iterator[Entry]:
+    value = top.values.get(name, [])
+    if not isinstance(value, list):
+        top.fault(name, f"{show(value)} is no list of tables", f"[[{name}]] with two brackets")
+        return
+    for number, values in enumerate(value, start=1):
+        place = f"{name}[{number}]"
+        if isinstance(values, dict):
+            yield Entry(top.file, values, _places(place), top.faults)
+        else:
+            top.fault(place, f"{show(values)} is no table", f"[[{name}]] with two brackets")
+
+
+def _places(place: str) -> Callable[[str], str]:
+    return lambda key: f"{place}.{key}" if key else place
+
+
+def _node(entry: Entry, kind: NodeKind) -> Node:
+    entry.only(KEYS[kind])
+    asn = entry.whole_number("asn", AS_NUMBER)
+    return Node(
+        name=entry.text("name", None),
+        kind=kind,
+        carrier=entry.text("carrier"),
+        asn=asn,
+        latitude=entry.number("latitude", LATITUDE),
+        longitude=entry.number("longitude", LONGITUDE),
+        responder=_responder(entry),
+    )
+
+
+def _responder(entry: Entry) -> bool:
+    value = entry.values.get("responder", True)
+    if isinstance(value, bool):
+        return value
+    entry.fault("responder", f"{show(value)} is neither", "true or false")
+    return True
+
+
+def _route(entry: Entry) -> StaticRoute:
+    entry.only(("at", "to", "via"))
+    return StaticRoute(entry.text("at", None), entry.text("to", None), entry.text("via", None))
