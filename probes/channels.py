@@ -163,6 +163,10 @@ class Network(Protocol):
         """Resolve through the system's resolver. Never blocks the loop, never raises."""
         ...
 
+    def has_route(self, address: str, family: AddressFamily) -> bool:
+        """Whether the routing table has a way there. Sends nothing."""
+        ...
+
     def open_icmp(
         self, family: AddressFamily, listener: Callable[[IcmpBatch], None]
     ) -> IcmpChannel | None:

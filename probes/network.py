@@ -39,6 +39,7 @@ __all__ = ["Network", "SystemNetwork", "icmp_remedy", "try_icmp"]
 
 _FAMILY = {AddressFamily.IPV4: socket.AF_INET, AddressFamily.IPV6: socket.AF_INET6}
 _ICMP = {AddressFamily.IPV4: socket.IPPROTO_ICMP, AddressFamily.IPV6: socket.IPPROTO_ICMPV6}
+DISCARD_PORT = 9
 _NO_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
 _REFUSED = frozenset({errno.EPERM, errno.EACCES})
 
@@ -118,6 +119,15 @@ class SystemNetwork:
 
         self.look_up(host, family, done)
         return await future
+
+    def has_route(self, address: str, family: AddressFamily) -> bool:
+        """See `channels.Network.has_route`: a datagram socket that is connected sends nothing."""
+        with contextlib.suppress(OSError), socket.socket(_FAMILY[family], socket.SOCK_DGRAM) as one:
+            if family in self._source:
+                one.bind(socket_address(self._source[family], 0, family))
+            one.connect(socket_address(address, DISCARD_PORT, family))
+            return True
+        return False
 
     def open_icmp(
         self, family: AddressFamily, listener: Callable[[IcmpBatch], None]

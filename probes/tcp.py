@@ -79,4 +79,5 @@ TCP = ProbeSpec(
     open=_open,
     cost=_cost,
     needs_port=True,
+    primary_metric=Metric.CONNECT,
 )

@@ -237,5 +237,6 @@ TLS = ProbeSpec(
     cost=_cost,
     options=OPTIONS,
     needs_port=True,
+    primary_metric=Metric.SETUP,
     default_port=HTTPS_PORT,
 )

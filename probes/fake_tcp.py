@@ -1,0 +1,114 @@
+"""The TCP channel of the fake network, with a real TLS server behind it where a path has one."""
+
+import contextlib
+import errno
+import os
+import ssl
+
+from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
+from pathbudget.probes.fake_path import FakeHost, FakePath
+
+
+class FakeTcpChannel:
+    """See `channels.TcpChannel`. Packets travel half a round trip each way, none is lost but the
+    first (`FakePath.lost`), which then never gets an answer.
+    """
+
+    def __init__(self, host: FakeHost, path: FakePath, listener: TcpListener) -> None:
+        self._host = host
+        self._path = path
+        self._listener: TcpListener | None = listener
+        self._sent_bytes = 0
+        self._server = FakeTlsServer(path.tls) if path.tls is not None else None
+        number = path.next_number()
+        self._round_trip_ns = path.round_trip(number)
+        if path.unreachable is not None:
+            host.clock.call_in(self._round_trip_ns, self._refused)
+        elif not path.lost(number):
+            host.clock.call_in(self._round_trip_ns, self._connected)
+
+    def round_trip(self) -> RoundTrip | None:
+        """See `channels.TcpChannel.round_trip`."""
+        # The kernel counts whole microseconds.
+        return RoundTrip(self._round_trip_ns // 1_000 * 1_000, self._path.retransmits)
+
+    def send(self, data: bytes) -> None:
+        """See `channels.TcpChannel.send`."""
+        clock, now = self._host.clock, self._host.clock.unix_ns()
+        self._sent_bytes += len(data)
+        last_byte = self._sent_bytes - 1
+        if self._host.send_stamps:
+            clock.call_in(0, lambda: self._tell_sent(last_byte, now))
+        clock.call_in(self._round_trip_ns // 2, lambda: self._at_server(data))
+
+    def finish(self) -> None:
+        """See `channels.TcpChannel.finish`."""
+        self._listener = None
+
+    def close(self) -> None:
+        """See `channels.TcpChannel.close`."""
+        self._listener = None
+
+    def _connected(self) -> None:
+        if self._path.refused:
+            self._fail(errno.ECONNREFUSED)
+        elif self._listener is not None:
+            self._listener.connected()
+
+    def _refused(self) -> None:
+        assert self._path.unreachable is not None
+        icmp_type, code, responder = self._path.unreachable
+        error = QueuedError(icmp_type, code, responder, "", b"", None)
+        self._fail(errno.EHOSTUNREACH, error)
+
+    def _fail(self, code: int, icmp: QueuedError | None = None) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.failed(OSError(code, os.strerror(code)), icmp)
+
+    def _tell_sent(self, last_byte: int, unix_ns: int) -> None:
+        if self._listener is not None:
+            self._listener.sent(last_byte, unix_ns)
+
+    def _at_server(self, data: bytes) -> None:
+        back = self._host.clock.call_in
+        half = self._round_trip_ns // 2
+        if _reached(self._path.resets_after, self._sent_bytes):
+            back(half, lambda: self._fail(errno.ECONNRESET))
+        elif _reached(self._path.closes_after, self._sent_bytes):
+            back(half, lambda: self._receive(b""))
+        elif self._path.says is not None:
+            words = self._path.says
+            back(half, lambda: self._receive(words))
+        elif self._server is not None:
+            flight = self._server.receive(data)
+            if flight:
+                back(half, lambda: self._receive(flight))
+
+    def _receive(self, data: bytes) -> None:
+        stamp = self._host.clock.unix_ns() if self._host.receive_stamps else None
+        if self._listener is not None:
+            self._listener.received(data, stamp)
+
+
+class FakeTlsServer:
+    """The server side of a TLS connection, in memory. Bytes in, bytes out."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._complete = False
+
+    def receive(self, data: bytes) -> bytes:
+        """Take the client's bytes; returns what the server says to them."""
+        self._incoming.write(data)
+        with contextlib.suppress(ssl.SSLError):
+            if not self._complete:
+                self._tls.do_handshake()
+                self._complete = True
+            self._tls.read(4096)
+        return self._outgoing.read()
+
+
+def _reached(limit: int | None, count: int) -> bool:
+    return limit is not None and count >= limit
