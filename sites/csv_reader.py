@@ -130,7 +130,7 @@ def _entry(
     line, cells = row
     values = {name: cell for name, cell in zip(header, cells, strict=False) if cell}
     where: Callable[[str], str] = lambda key: f"line {line}, column {key}"  # noqa: E731
-    return Entry(file, values, where, faults, read_number=read_number)
+    return Entry(file, values, where, faults, read_number=read_number, of_cells=True)
 
 
 def _number_reader(

@@ -98,12 +98,15 @@ class Entry:
         faults: list[Fault],
         *,
         read_number: Callable[[object], float | None] = plain_number,
+        of_cells: bool = False,
     ) -> None:
         self.file = file
         self.values = values
         self.where = where
         self.faults = faults
         self.read_number = read_number
+        self.of_cells = of_cells
+        """Whether the values are cells of a spreadsheet: text throughout, no tables."""
         self._faults_before = len(faults)
 
     @property

@@ -27,9 +27,8 @@ def read_site(entry: Entry, places: Places) -> Site | None:
 
     Targets come from ``[[site.target]]`` tables, or from the cell ``targets`` of a CSV.
     """
-    from_csv = "target" not in entry.values and isinstance(entry.values.get("targets"), str)
-    entry.only(CSV_SITE_KEYS if from_csv else SITE_KEYS)
-    targets = _targets_of_cell(entry) if from_csv else _targets_of_tables(entry)
+    entry.only(CSV_SITE_KEYS if entry.of_cells else SITE_KEYS)
+    targets = _targets_of_cell(entry) if entry.of_cells else _targets_of_tables(entry)
     price = entry.number("price_per_month", PRICE)
     capacity = entry.number("capacity", CAPACITY)
     operator, metro = entry.text("operator"), entry.text("metro")
@@ -100,7 +99,7 @@ def _read_target(entry: Entry, index: int, table: Mapping[str, object]) -> Targe
 
 def _targets_of_cell(entry: Entry) -> list[Target]:
     """``host:port host:port``; IPv6 literals as ``[2001:db8::1]:443`` or bare without a port."""
-    words = re.split(r"[\s,;]+", str(entry.values["targets"]).strip(" ,;"))
+    words = re.findall(r"[^\s,;]+", str(entry.values.get("targets", "")))
     targets = [_target_of_word(entry, word) for word in words]
     return _distinct(entry, "targets", [target for target in targets if target is not None])
 

@@ -114,7 +114,7 @@ def test_every_entry_lies_near_a_city_of_its_country(shared_data: Path) -> None:
         near = [
             (latitude, longitude)
             for latitude, longitude in by_country[place.country]
-            if abs(latitude - place.latitude) < 1.5
+            if abs(latitude - place.latitude) < 0.6 and abs(longitude - place.longitude) < 1.2
         ]
         # Quincy, Boydton and Moncks Corner have fewer than 15,000 people: their next town counts.
         assert min(kilometres(place, *city) for city in near) < 65, place.name
