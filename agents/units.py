@@ -22,8 +22,8 @@ def parse_duration_ns(text: str) -> int:
 
 
 def format_duration(ns: int) -> str:
-    """The shortest exact form in one unit: ``250ms``, ``1.5s``, ``10m``."""
+    """A whole number of the largest unit that goes into it: ``250ms``, ``90s``, ``10m``."""
     for unit in ("d", "h", "m", "s", "ms"):
-        if ns >= _UNITS[unit] and ns % (_UNITS[unit] // 1000) == 0:
-            return f"{ns / _UNITS[unit]:g}{unit}"
+        if ns and ns % _UNITS[unit] == 0:
+            return f"{ns // _UNITS[unit]}{unit}"
     return f"{ns / 1000:g}us"

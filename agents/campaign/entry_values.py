@@ -29,8 +29,8 @@ def words(entry: Entry, key: str, known: Iterable[str]) -> tuple[str, ...]:
     value = entry.values.get(key)
     if value is None:
         return ()
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, list):
+    listed: list[object] = [value] if isinstance(value, str) else as_list(value)
+    if not listed:
         entry.fault(key, f"{show(value)} is no list", 'a list like ["one", "two"]')
         return ()
     known = list(known)
@@ -42,3 +42,8 @@ def words(entry: Entry, key: str, known: Iterable[str]) -> tuple[str, ...]:
             problem = f"{show(word)} is unknown"
             entry.fault(f"{key}[{number}]", problem, did_you_mean(str(word), known))
     return tuple(dict.fromkeys(found))
+
+
+def as_list(value: object) -> list[object]:
+    """A list of a file; empty for anything else."""
+    return list(value) if isinstance(value, list) else []

@@ -14,8 +14,8 @@ from pathbudget.agents.campaign.controller import Controller, OnProgress, Worker
 from pathbudget.agents.campaign.plan import CampaignPlan
 from pathbudget.agents.campaign.run_state import RunState
 from pathbudget.agents.store.parquet import Store
-from pathbudget.agents.store.spool import commit_journal
-from pathbudget.probes.errors import PathbudgetError, StoreError
+from pathbudget.agents.store.recovery import commit_journal
+from pathbudget.probes.errors import PathbudgetError
 
 SAVE_STATE_EVERY_S = 1.0
 
@@ -127,7 +127,8 @@ def _commit(workers: Sequence[WorkerState], store: Store, outcome: Outcome) -> N
             continue
         try:
             receipt = commit_journal(worker.journal, store)
-        except StoreError as error:
+            outcome.problems.extend(receipt.problems)
+        except PathbudgetError as error:
             outcome.unsaved.append(worker.journal)
             if str(error) not in outcome.problems:
                 outcome.problems.append(str(error))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pathbudget.agents.campaign.entry_values import duration_ns, words
 from pathbudget.agents.campaign.schedule import ScheduleKind
-from pathbudget.agents.lab import session
+from pathbudget.agents.lab.session import current
 from pathbudget.probes.contract import Option, ProbeSpec
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.table import check_options
@@ -79,5 +79,5 @@ def _options(entry: Entry, spec: ProbeSpec | None) -> dict[str, Option]:
 
 
 def _lab_value(value: object) -> object:
-    lab = session.current()
+    lab = current()
     return lab.ca_file if value == LAB_CA and lab is not None else value

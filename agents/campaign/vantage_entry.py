@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pathbudget.agents.campaign.epochs import literal_family
-from pathbudget.agents.lab import session
+from pathbudget.agents.lab.session import Node, current
 from pathbudget.probes.record import AddressFamily, Vantage
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.entry import Entry, Interval, did_you_mean, show
@@ -65,9 +65,9 @@ def _namespace(entry: Entry) -> str:
     return node.namespace if node else ""
 
 
-def lab_node(entry: Entry, key: str, value: str) -> session.Node | None:
+def lab_node(entry: Entry, key: str, value: str) -> Node | None:
     """The lab node that `value` (``lab:NAME``) names; a fault when there is none."""
-    lab = session.current()
+    lab = current()
     if lab is None:
         entry.fault(key, f"{show(value)} needs a lab", "to be run by `pathbudget lab run`")
         return None

@@ -31,6 +31,8 @@ from pathbudget.probes.record import (
 
 UNRESOLVED_RETRY_NS = 5_000_000_000
 """A name that does not resolve is tried again this often, not only every `resolve_every_ns`."""
+WATCH_EVERY_NS = 1_000_000_000
+"""How often the wall clock is looked at for steps."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class VantageRun:
         self.progress = Progress(reached_ns=plan.resume_at_ns)
         self.trouble = ""
         """Why the run stopped itself, if it did."""
-        self._plan = plan
+        self.plan = plan
+        """As it is carried out: after `prepare`, series of names are split into their families."""
         self._table = table
         self._network = network
         self._clock = clock
@@ -81,9 +84,9 @@ class VantageRun:
         Raises PrivilegeError when not one of the plan's probes may be opened.
         """
         self._noise = await measure_noise_floor(self._network, self._clock)
-        self._plan = await self._with_families(self._plan)
+        self.plan = await self._with_families(self.plan)
         self._open_probes()
-        for series in self._plan.series:
+        for series in self.plan.series:
             self._current.append(await self._new_epoch(series))
 
     async def run(self, start_monotonic_ns: int) -> None:
@@ -119,9 +122,9 @@ class VantageRun:
             self._end_epoch(epoch)
 
     async def _fire_all(self, start_ns: int) -> None:
-        start_ns -= self._plan.resume_at_ns
-        allowance = PacketAllowance(self._plan.packets_per_second, self._clock.monotonic_ns())
-        for due in due_shots(self._plan):
+        start_ns -= self.plan.resume_at_ns
+        allowance = PacketAllowance(self.plan.packets_per_second, self._clock.monotonic_ns())
+        for due in due_shots(self.plan):
             await self._network.wait_until(start_ns + due.offset_ns)
             epoch = self._current[due.series]
             packets = epoch.spec.cost(epoch.plan.options).packets
@@ -130,7 +133,7 @@ class VantageRun:
                 await self._network.wait_until(self._clock.monotonic_ns() + wait_ns)
             self._fire(self._current[due.series], due, start_ns)
             self.progress.reached_ns = due.offset_ns + 1
-        self.progress.reached_ns = self._plan.duration_ns
+        self.progress.reached_ns = self.plan.duration_ns
 
     def _fire(self, epoch: Epoch, due: DueShot, start_ns: int) -> None:
         lateness_ns = max(0, self._clock.monotonic_ns() - start_ns - due.offset_ns)
@@ -195,7 +198,7 @@ class VantageRun:
             count=self._count,
         )
         refused: PrivilegeError | None = None
-        for series in self._plan.series:
+        for series in self.plan.series:
             if series.probe in self._probes or series.probe in self._forbidden:
                 continue
             try:
@@ -268,7 +271,7 @@ class VantageRun:
         now = self._clock.unix_ns()
         measurement = envelope(
             epoch,
-            self._plan,
+            self.plan,
             identifier=new_id(now, self._rng),
             started_unix_ns=now,
             software=software_name(),
@@ -293,9 +296,9 @@ class VantageRun:
         """A target that moves is noticed: its epoch ends, and a new one begins."""
         while True:
             unresolved = any(epoch.failure is not None for epoch in self._current)
-            every_ns = self._plan.resolve_every_ns
+            every_ns = self.plan.resolve_every_ns
             pause_ns = min(every_ns, UNRESOLVED_RETRY_NS) if unresolved else every_ns
-            await asyncio.sleep(pause_ns / 1e9)
+            await self._pause(pause_ns)
             for index, epoch in enumerate(self._current):
                 if literal_family(epoch.plan.target.host) is None:
                     await self._resolve_again(index, epoch)
@@ -305,11 +308,20 @@ class VantageRun:
         if not addresses or epoch.address in addresses:
             return  # a resolver that fails or shuffles for a moment does not end an epoch
         self._current[index] = self._begin_epoch(epoch.plan, addresses[0], family, None)
-        await asyncio.sleep(epoch.plan.timeout_ns / 1e9)
+        await self._pause(epoch.plan.timeout_ns)
         if epoch.number in self._epochs:
             self._end_epoch(epoch)
 
     async def _watch_the_clock(self) -> None:
         while True:
             self._watcher.read()
-            await asyncio.sleep(1.0)
+            await self._pause(WATCH_EVERY_NS)
+
+    async def _pause(self, duration_ns: int) -> None:
+        """Sleep by the clock of the network, which tests can move."""
+        over = asyncio.Event()
+        call = self._network.call_at(self._clock.monotonic_ns() + duration_ns, over.set)
+        try:
+            await over.wait()
+        finally:
+            call.cancel()

@@ -64,9 +64,12 @@ def _measure(path: Path, loaded: "Campaign", folder: Path, *, resume: bool, quie
     from pathbudget.agents.campaign.execute import execute
     from pathbudget.agents.campaign.progress import ProgressLine
     from pathbudget.agents.campaign.run_state import RunState
-    from pathbudget.agents.store.extra import open_store
+    from pathbudget.agents.extras import require
 
-    store = open_store(folder)
+    require("store", "pyarrow")
+    from pathbudget.agents.store.parquet import Store
+
+    store = Store(folder)
     state = _unfinished(path, loaded, store) if resume else None
     if state is None:
         state = RunState(loaded.plan, str(path.resolve()), loaded.digest, {})
@@ -78,7 +81,7 @@ def _measure(path: Path, loaded: "Campaign", folder: Path, *, resume: bool, quie
 def _unfinished(path: Path, loaded: "Campaign", store: "Store") -> "RunState":
     """The run to go on with, after what it left in the spool has been stored."""
     from pathbudget.agents.campaign.run_state import unfinished
-    from pathbudget.agents.store.spool import recover
+    from pathbudget.agents.store.recovery import recover
 
     state = unfinished(store.spool, path)
     if state is None:
@@ -90,7 +93,9 @@ def _unfinished(path: Path, loaded: "Campaign", store: "Store") -> "RunState":
             "Undo the change to resume, or run without --resume to start anew; nothing was sent."
         )
         raise fail(message, ExitCode.USAGE)
-    recover(store)
+    _, left_alone = recover(store)
+    if left_alone:
+        raise fail("\n".join(left_alone), ExitCode.TROUBLE)
     return state
 
 

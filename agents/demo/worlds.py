@@ -1,7 +1,7 @@
 """The two worlds that the demo can measure: the lab, and loopback where no lab can be."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from pathbudget.agents.demo.files import write_campaign, write_catalogue
@@ -10,7 +10,7 @@ from pathbudget.probes.record import Target
 
 
 @contextlib.contextmanager
-def lab_world(folder: Path, *, duration_s: int, seed: int) -> Iterator[list[str]]:
+def lab_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str]]:
     """An emulated internet with two carriers, up while the block runs.
 
     Yields a list that holds, after the block, what the lab says about its own error.
@@ -40,7 +40,7 @@ def _lab_target(site: str) -> Target:
 
 
 @contextlib.contextmanager
-def loopback_world(folder: Path, *, duration_s: int, seed: int) -> Iterator[list[str]]:
+def loopback_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str]]:
     """The same places on loopback, with delays made in user space by the responders."""
     from pathbudget.agents.loopback.world import LoopbackWorld
 
