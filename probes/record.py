@@ -126,6 +126,8 @@ class Flag(StrEnum):
     """More than one answer came (RFC 5560); the first one counts."""
     LATE = "late"
     """The answer came after the deadline, or belongs to an earlier run."""
+    RECONSTRUCTED = "reconstructed"
+    """Worked out of the minimum, mean and maximum that somebody else's tool gave; order unknown."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

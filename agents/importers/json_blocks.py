@@ -1,0 +1,302 @@
+"""Split a stream of bytes into JSON values, a block of them at a time, in flat memory.
+
+Three forms are told apart by the beginning of the text:
+
+    lines    one value a line (JSON lines; blank lines are allowed)
+    array    ``[value, value, ...]``, over any number of lines
+    values   values one after the other, each over any number of lines (pretty-printed)
+
+A value that is no JSON does not hide its neighbours: in `lines` the next line is the next value, in
+the other forms brackets are counted outside strings, and after a value that never ends the search
+goes on at the next object that begins with the same key as the first one of the file.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+BLOCK = 32 * 1024
+"""Bytes of values that are handed on together."""
+LONGEST = 4 * 1024 * 1024
+"""A value longer than this is given up."""
+
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_NEXT_BRACKET = re.compile(rb'((?:[^"{}\[\]]++|' + _STRING + rb")*+)([{}\[\]])", re.DOTALL)
+_SCALAR = re.compile(_STRING + rb"|[^\s,]+", re.DOTALL)
+_FIRST_KEY = re.compile(rb'\s*\[?\s*\{\s*("[^"\\]*")')
+
+
+class _Anything(msgspec.Struct):
+    """Decodes any object, keeps nothing."""
+
+
+_is_object = msgspec.json.Decoder(_Anything).decode
+
+
+class Piece(NamedTuple):
+    """One value: where it stands (``line 7``, ``result 7``), its byte offset, its bytes."""
+
+    where: str
+    offset: int
+    raw: bytes
+
+
+class Block(Protocol):
+    """Some values in a row. `text` holds all of them with a newline between each two."""
+
+    @property
+    def text(self) -> bytes:
+        """All of them, in the form that `msgspec.json.Decoder.decode_lines` takes."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many values `text` has if none of them is blank."""
+        ...
+
+    def pieces(self) -> Iterator[Piece]:
+        """Each of them with its place."""
+        ...
+
+
+@dataclass(slots=True)
+class LineBlock:
+    """Whole lines, without the last newline."""
+
+    text: bytes
+    first_line: int
+    offset: int
+
+    @property
+    def count(self) -> int:
+        """Lines, blank ones included."""
+        return self.text.count(b"\n") + 1
+
+    def pieces(self) -> Iterator[Piece]:
+        """Each line that is not blank."""
+        offset = self.offset
+        for number, line in enumerate(self.text.split(b"\n"), self.first_line):
+            if raw := line.strip():
+                yield Piece(f"line {number}", offset, raw)
+            offset += len(line) + 1
+
+
+@dataclass(slots=True)
+class ValueBlock:
+    """Values with their offsets."""
+
+    first: int
+    values: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
+    size: int = 0
+
+    @property
+    def text(self) -> bytes:
+        """The values, a newline between each two."""
+        return b"\n".join([raw for _, raw in self.values])
+
+    @property
+    def count(self) -> int:
+        """Values."""
+        return len(self.values)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Each value."""
+        for number, (offset, raw) in enumerate(self.values, self.first):
+            yield Piece(f"result {number}", offset, raw)
+
+
+def split(chunks: Iterator[bytes], on_damage: Callable[[str], None]) -> Iterator[Block]:
+    """Blocks of values of the text in `chunks`.
+
+    `on_damage` is told in a sentence when an array is not closed. What `chunks` raises passes
+    through after all complete values before it were handed on.
+    """
+    head = b""
+    source = _Kept(chunks)
+    while len(head) < BLOCK and (chunk := source.next()):
+        head += chunk
+    source.put_back(head)
+    if _is_lines(head.lstrip()):
+        yield from _line_blocks(source)
+    else:
+        yield from _Values(_first_key(head)).blocks(source, on_damage)
+    if source.error is not None:
+        raise source.error
+
+
+class _Kept:
+    """Chunks with one of them put back; an error at their end is kept for later."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._back = b""
+        self.error: Exception | None = None
+
+    def put_back(self, chunk: bytes) -> None:
+        self._back = chunk
+
+    def next(self) -> bytes:
+        """The next chunk; empty at the end."""
+        if self._back:
+            chunk, self._back = self._back, b""
+            return chunk
+        if self.error is not None:
+            return b""
+        try:
+            return next(self._chunks, b"")
+        except Exception as error:  # noqa: BLE001 - raised again by `split` after the last value
+            self.error = error
+            return b""
+
+
+def _is_lines(head: bytes) -> bool:
+    """Whether a text that begins like this has one value a line."""
+    if not head.startswith(b"{"):
+        return not head.startswith(b"[")
+    line, _, rest = head.partition(b"\n")
+    return _decodes(line) or (line.strip() != b"{" and rest.lstrip().startswith(b"{"))
+
+
+def _decodes(text: bytes) -> bool:
+    try:
+        _is_object(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _first_key(head: bytes) -> bytes:
+    match = _FIRST_KEY.match(head)
+    return match.group(1) if match else b'"'
+
+
+def _line_blocks(source: _Kept) -> Iterator[Block]:
+    rest, offset, number, cut = b"", 0, 1, False
+    while chunk := source.next():
+        data = rest + chunk
+        start = 0
+        while (end := _end_of_lines(data, start)) >= 0:
+            if not cut:
+                yield LineBlock(data[start:end], number, offset + start)
+            cut = False
+            number += data.count(b"\n", start, end + 1)
+            start = end + 1
+        rest, offset = data[start:], offset + start
+        if len(rest) > LONGEST:
+            if not cut:
+                yield LineBlock(rest, number, offset)
+            rest, offset, cut = b"", offset + len(rest), True
+    if rest.strip() and not cut:
+        yield LineBlock(rest, number, offset)
+
+
+def _end_of_lines(data: bytes, start: int) -> int:
+    """Index of the newline that ends the block which begins at `start`; -1 if it is not there."""
+    end = data.rfind(b"\n", start, start + BLOCK)
+    return end if end >= 0 else data.find(b"\n", start + BLOCK)
+
+
+class _Values:
+    """Finds where values begin and end by counting brackets outside strings."""
+
+    def __init__(self, first_key: bytes) -> None:
+        self._anchor = re.compile(rb"\{\s*" + re.escape(first_key))
+        self._data = b""
+        self._base = 0
+        """Offset of `_data` in the text."""
+        self._start = -1
+        """Where the value under way begins in `_data`; -1 between values."""
+        self._at = 0
+        """Up to where brackets are counted."""
+        self._depth = 0
+        self._in_array = False
+        self._searching = False
+        """After a value that never ended: pieces that are no whole result are passed over."""
+        self._block = ValueBlock(1)
+
+    def blocks(self, source: _Kept, on_damage: Callable[[str], None]) -> Iterator[Block]:
+        while chunk := source.next():
+            self._data += chunk
+            self._scan()
+            if len(self._data) > LONGEST:
+                self._give_up()
+            if self._block.size >= BLOCK:
+                yield self._take()
+            self._forget()
+        while self._start >= 0:
+            self._give_up()
+        self._scalars(self._data[self._at :], self._base + self._at)
+        if self._block.values:
+            yield self._take()
+        if self._in_array and not self._searching:
+            on_damage("the array is not closed: the file is cut off")
+
+    def _scan(self) -> None:
+        """Count brackets as far as the data goes."""
+        match_at = _NEXT_BRACKET.match
+        data = self._data
+        while (match := match_at(data, self._at)) is not None:
+            self._at = match.end()
+            bracket = match.group(2)
+            if self._start < 0:
+                self._between(match.group(1), match.start(), bracket)
+            elif bracket in b"{[":
+                self._depth += 1
+            else:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._add(data[self._start : self._at])
+
+    def _between(self, text: bytes, start: int, bracket: bytes) -> None:
+        """A bracket outside every value, with the text before it."""
+        self._scalars(text, self._base + start)
+        if bracket in b"}]" and self._searching:
+            return
+        if bracket == b"]" and self._in_array:
+            self._in_array = False
+        elif bracket == b"[" and not self._in_array:
+            self._in_array = True
+        elif bracket in b"{[":
+            self._start, self._depth = self._at - 1, 1
+        else:
+            self._keep(self._base + self._at - 1, bracket)
+
+    def _scalars(self, text: bytes, offset: int) -> None:
+        for match in _SCALAR.finditer(text):
+            self._keep(offset + match.start(), match.group())
+
+    def _add(self, raw: bytes) -> None:
+        offset, self._start = self._base + self._start, -1
+        if self._searching and b'"prb_id"' not in raw:
+            return
+        self._searching = False
+        self._keep(offset, raw)
+
+    def _keep(self, offset: int, raw: bytes) -> None:
+        if not self._searching:
+            self._block.values.append((offset, raw))
+            self._block.size += len(raw)
+
+    def _give_up(self) -> None:
+        """The value under way does not end: name it once and look for the next one."""
+        start = self._start if self._start >= 0 else self._at
+        following = self._anchor.search(self._data, start + 1)
+        end = len(self._data) if following is None else following.start()
+        self._keep(self._base + start, self._data[start:end])
+        self._start, self._depth, self._at, self._searching = -1, 0, end, True
+        self._scan()
+
+    def _take(self) -> ValueBlock:
+        block = self._block
+        self._block = ValueBlock(block.first + len(block.values))
+        return block
+
+    def _forget(self) -> None:
+        keep = self._start if self._start >= 0 else self._at
+        self._data = self._data[keep:]
+        self._base += keep
+        self._at -= keep
+        self._start = min(self._start, 0)
