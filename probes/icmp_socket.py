@@ -17,6 +17,7 @@ from pathbudget.probes.record import AddressFamily, Failure, Stage
 
 MESSAGE_BYTES = 9_216
 """More than a jumbo frame: no longer request is sent."""
+PENDING_ERRORS = 3
 READS_PER_WAKE = 20_000
 BUFFER_BYTES = 4 << 20
 SOL_RAW, ICMP_FILTER = 255, 1
@@ -96,16 +97,25 @@ class StampedIcmpSocket:
         return self._privileged
 
     def send(self, message: bytes, address: str) -> int | Failure:
-        """See `channels.IcmpChannel.send`."""
-        try:
-            destination = self._destinations.get(address) or self._destination(address)
-            self._socket.sendto(message, destination)
-        except OSError as error:
-            self._count_anew()
-            return from_refused_call(error, Stage.SEND, self._family)
-        key = self._sent
-        self._sent += 1
-        return key
+        """See `channels.IcmpChannel.send`.
+
+        A call may be refused because of an ICMP error about an earlier request: the kernel hands
+        that over with the next call, whatever it is. Nothing was sent then, so it is made again.
+        """
+        refusal: OSError | None = None
+        for _ in range(1 if self._privileged else PENDING_ERRORS):
+            try:
+                destination = self._destinations.get(address) or self._destination(address)
+                self._socket.sendto(message, destination)
+            except OSError as error:
+                refusal = error
+                self._count_anew()
+            else:
+                key = self._sent
+                self._sent += 1
+                return key
+        assert refusal is not None
+        return from_refused_call(refusal, Stage.SEND, self._family)
 
     def poll(self) -> None:
         """See `channels.IcmpChannel.poll`."""
