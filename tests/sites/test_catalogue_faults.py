@@ -44,7 +44,7 @@ CASES = [
     (REGION + "place = 5", "region[0].place", "5 is no text", "text in quotation marks"),
     (REGION + "place = 'dallas'\nweight = -1", "region[0].weight", "-1 is out", "0 or more"),
     (REGION + "place = 'dallas'\nweight = 0", "region.weight", "all weights are 0", "above 0"),
-    (REGION + "place = 'dallas'\nweigth = 1", "region[0].weigth", "unknown key", '"weight" (did'),
+    (REGION + "place = 'dallas'\nweigh = 1", "region[0].weigh", "unknown key", '"weight" (did'),
     (REGION + "lat = 1\nplace = 'dallas'", "region[0].lat", 'unknown key "lat"', '"latitude"'),
     (REGION + "place='dallas'\ncountry = 'UK'", "region[0].country", '"UK"', '"GB"'),
     (REGION + "place='dallas'\ncountry = 'Texas'", "region[0].country", "no country", "US, DE"),

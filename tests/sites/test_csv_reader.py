@@ -94,7 +94,7 @@ CASES = [
         "no number",
         "0 or more",
     ),
-    ("name,weigth,place\na,1,dallas", "line 1, column 2", '"weigth"', '"weight"'),
+    ("name,weigh,place\na,1,dallas", "line 1, column 2", '"weigh"', '"weight"'),
     ("name,place,weight,weight\na,dallas,1,2", "line 1, column 4", 'second "weight"', "once"),
     ("name,,place,weight\na,1,dallas,1", "line 1, column 2", "has no name", "a name for each"),
     ("place,weight\ndallas,1", "line 1", "has no column name", "a column name"),
