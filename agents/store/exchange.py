@@ -35,4 +35,4 @@ def finish_exchange(one: Path, other: Path) -> None:
 
 
 def _aside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.aside")
+    return path.with_name(f".aside-{path.name}")

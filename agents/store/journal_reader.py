@@ -63,7 +63,7 @@ class JournalReader:
         except OSError as error:
             raise SpoolError(f"{path}: cannot be read: {explain_os_error(error)}") from None
         for number, series in self._series.items():
-            if series.envelope is None:
+            if series.envelope is None and series.offsets:
                 lost = len(series.offsets)
                 self.problems.append(f"series {number}: {lost} samples without their beginning")
                 self.damaged = True
@@ -71,7 +71,9 @@ class JournalReader:
     @property
     def complete(self) -> bool:
         """Every measurement has its end, and no line is damaged."""
-        return not self.problems and all(series.end for series in self._series.values())
+        return not self.problems and all(
+            series.end for series in self._series.values() if series.envelope is not None
+        )
 
     def measurements(self) -> Iterator[Measurement]:
         """In the order in which they began."""

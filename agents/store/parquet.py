@@ -23,6 +23,7 @@ from pathbudget.agents.store.table_files import PairWriter, batches, ids
 from pathbudget.agents.store.transaction import (
     AtStep,
     Transaction,
+    half_exchanged,
     no_step,
     settle,
     transaction,
@@ -164,7 +165,11 @@ class Store:
             with exclusive(self.layout.writer_lock, wait_s=0, busy="a writer is at work"):
                 settle(self.layout, self._at_step)
         except (OSError, StoreError):
-            return
+            if missing := half_exchanged(self.layout):
+                raise StoreError(
+                    f"{missing}: a compaction was interrupted here; run pathbudget store recover "
+                    f"{self.path} as somebody who may write it"
+                ) from None
 
     def _write_batch(self, batch: Sequence[Measurement]) -> Receipt:
         with transaction(self.layout, "append", self._at_step) as work:

@@ -25,17 +25,37 @@ _OWN_COLUMNS = (MEASUREMENT_ID.name, *(column.name for column in SAMPLE_COLUMNS)
 
 
 def batches(measurements: Iterable[Measurement]) -> Iterator[list[Measurement]]:
-    """Portions that fit into memory."""
-    batch: list[Measurement] = []
-    samples = 0
-    for measurement in measurements:
-        batch.append(measurement)
-        samples += len(measurement.samples)
-        if samples >= _BATCH_SAMPLES or len(batch) >= _BATCH_MEASUREMENTS:
+    """Portions that fit into memory.
+
+    When the source fails in the middle of a portion, what it gave before still comes out, and the
+    failure after it: a stream that breaks off loses nothing that was in it.
+    """
+    source = iter(measurements)
+    trouble: BaseException | None = None
+    full = True
+    while full and trouble is None:
+        batch: list[Measurement] = []
+        full, trouble = _fill(batch, source)
+        if batch:
             yield batch
-            batch, samples = [], 0
-    if batch:
-        yield batch
+    if trouble is not None:
+        raise trouble
+
+
+def _fill(
+    batch: list[Measurement], source: Iterator[Measurement]
+) -> tuple[bool, BaseException | None]:
+    """Whether the batch is full (else the source has ended), and what went wrong meanwhile."""
+    samples = 0
+    try:
+        for measurement in source:
+            batch.append(measurement)
+            samples += len(measurement.samples)
+            if samples >= _BATCH_SAMPLES or len(batch) >= _BATCH_MEASUREMENTS:
+                return True, None
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again by the caller
+        return False, error
+    return False, None
 
 
 class PairWriter:

@@ -98,6 +98,15 @@ def unsettled(layout: Layout) -> list[Path]:
     )
 
 
+def half_exchanged(layout: Layout) -> Path | None:
+    """A folder of a table that is missing because an exchange in two steps was cut in half."""
+    for staged in layout.staging.glob(f"{_READY}replace-*/*/date=*"):
+        folder = layout.table(staged.parent.name) / staged.name
+        if not folder.exists():
+            return folder
+    return None
+
+
 def publish(layout: Layout, ready: Path, at_step: AtStep) -> list[Path]:
     """Bring a decided transaction into the tables; continues where an earlier try stopped."""
     if ready.name.startswith(f"{_READY}replace-"):
