@@ -4,7 +4,18 @@ import importlib
 
 import typer
 
-COMMANDS: tuple[str, ...] = ("responder", "lab", "store", "report", "budget")
+COMMANDS: tuple[str, ...] = (
+    "check",
+    "run",
+    "demo",
+    "import_results",
+    "report",
+    "budget",
+    "catalogue",
+    "store",
+    "lab",
+    "responder",
+)
 """Modules of this folder in the order of the help; each has ``register(application)``."""
 
 application = typer.Typer(

@@ -79,7 +79,7 @@ def _network(tier: TierInfo, bars: Bars) -> Trace:
         "name": "network",
         "x": values,
         "y": list(range(len(values))),
-        "marker": {"color": ["#7fa9c2", *(ACCENT for _ in lines)]},
+        "marker": {"color": ACCENT, "opacity": [0.5, *(1.0 for _ in lines)]},
         "error_x": _error_bars(lines),
         "customdata": [f"allowance {given(values[0])} ms", *(_hover(line) for line in lines)],
         "hovertemplate": "network: %{customdata}<extra></extra>",

@@ -30,15 +30,19 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
     )
 
 
-def byline(lookup: Lookup) -> str:
-    """What, how much, when: the line below the title."""
+def byline(lookup: Lookup) -> tuple[str, ...]:
+    """What, how much, when: the line below the title, in parts that stay whole."""
     evaluation = lookup.evaluation
     facts = evaluation.provenance
-    parts = (
+    size = (
         counted(len(evaluation.regions), "region"),
         counted(len(evaluation.sites), "site"),
         counted(len(evaluation.tiers), "tier"),
-        counted(facts.samples, "sample"),
     )
-    when = f"measured {utc(facts.started_unix_ns)} to {utc(facts.ended_unix_ns)}"
-    return f"{', '.join(parts)}; {when}; written {utc(evaluation.generated_unix_ns)}"
+    return (
+        ", ".join(size),
+        counted(facts.samples, "sample"),
+        f"measured from {utc(facts.started_unix_ns)}",
+        f"to {utc(facts.ended_unix_ns)}",
+        f"written {utc(evaluation.generated_unix_ns)}",
+    )

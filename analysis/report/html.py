@@ -47,7 +47,7 @@ def render_html(evaluation: Evaluation) -> str:
         kind_of=_kind_of,
         class_of=_class_of,
     )
-    return page
+    return page.lstrip() + "\n"
 
 
 def _charts(lookup: Lookup) -> dict[str, Chart]:

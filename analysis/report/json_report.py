@@ -22,3 +22,10 @@ def json_schema() -> dict[str, Any]:
         "title": f"pathbudget report, schema version {REPORT_SCHEMA_VERSION}",
     }
     return head | msgspec.json.schema(Evaluation)
+
+
+if __name__ == "__main__":
+    import sys
+
+    published = msgspec.json.format(msgspec.json.encode(json_schema()), indent=1)
+    sys.stdout.buffer.write(published + b"\n")

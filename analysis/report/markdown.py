@@ -22,7 +22,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 def render_markdown(evaluation: Evaluation) -> str:
     """The whole report. Names are escaped: no name can become markup or a link."""
     lookup = Lookup(evaluation)
-    parts = [f"# {escaped(evaluation.title)}", escaped(byline(lookup))]
+    parts = [f"# {escaped(evaluation.title)}", escaped(", ".join(byline(lookup)))]
     for section in sections(lookup):
         parts.extend(_section(section))
     return "\n\n".join(parts) + "\n"

@@ -134,7 +134,7 @@ def empirical(values: Sequence[float], losses: int) -> Callable[[float], float |
 
 def make_summary(region: str, site: str, floor: float, n: int, losses: int, seed: str) -> Summary:
     random_numbers = random.Random(seed)
-    spread = 12.0 if (region, site) == ("us-east", "dallas") else 0.2
+    spread = 7.5 if (region, site) == ("us-east", "dallas") else 0.2
     values = [floor + random_numbers.gammavariate(1.5, 0.02 * floor + spread) for _ in range(n)]
     at = empirical(values[losses:], losses)
     quantiles = tuple(

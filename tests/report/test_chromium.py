@@ -1,4 +1,6 @@
-"""Headless Chromium over its DevTools pipe: no port, no driver package, no network.
+"""The page in a real browser with no network: no complaint, charts drawn, no wider than it should.
+
+Headless Chromium over its DevTools pipe: no port, no driver package.
 
 The whole browser runs in an empty network namespace where the kernel allows one, and resolves no
 name in any case.
@@ -10,10 +12,21 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import pytest
+
+from pathbudget.analysis.report.html import render_html
+from pathbudget.analysis.results import Evaluation
+
+EvaluationFactory = Callable[..., Evaluation]
+
+pytestmark = pytest.mark.needs("chromium")
 
 FLAGS = (
     "--headless=new",
@@ -29,6 +42,16 @@ FLAGS = (
     "--proxy-server=127.0.0.1:9",
     "--remote-debugging-pipe",
 )
+
+
+LAUNCHER = """
+import fcntl, os, sys
+here, there = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3])
+os.dup2(here, 3)
+os.dup2(there, 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""Puts the pipe where the browser looks for it: commands on 3, answers on 4."""
 
 
 def namespace_prefix() -> list[str]:
@@ -61,7 +84,7 @@ class Browser:
         self._from, outward = os.pipe()
         command = [*namespace_prefix(), program, *FLAGS, f"--user-data-dir={self._folder.name}"]
         self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{inward} 4>&{outward}', "sh", *command],
+            [sys.executable, "-c", LAUNCHER, str(inward), str(outward), *command],
             pass_fds=(inward, outward),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -70,12 +93,19 @@ class Browser:
         )
         os.close(inward)
         os.close(outward)
+        try:
+            self._attach()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        return self
 
     def __exit__(
         self,
@@ -83,6 +113,9 @@ class Browser:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         os.close(self._to)
         os.close(self._from)
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -160,3 +193,101 @@ class Browser:
             "Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True
         )
         file.write_bytes(base64.b64decode(pages["data"]))
+
+
+WIDTHS = (1280, 390)
+
+COUNTS = """(() => ({
+  inner: innerWidth,
+  page: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth),
+  heatmap: document.querySelectorAll("#chart-heatmap .hm image").length,
+  curves: document.querySelectorAll("#chart-distributions .cartesianlayer path.js-line").length,
+  bars: document.querySelectorAll("#chart-waterfall .barlayer .point path").length,
+  places: document.querySelectorAll("#chart-map .cartesianlayer path.point").length,
+  overflowing: [...document.querySelectorAll("main *")]
+    .filter(e => !e.closest(".scroll") && e.getBoundingClientRect().right > innerWidth + 1)
+    .map(e => e.outerHTML.slice(0, 99)),
+}))()"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as one:
+        yield one
+
+
+def opened(browser: Browser, folder: Path, evaluation: Evaluation, width: int) -> dict[str, Any]:
+    """Open the report of `evaluation`; what the page says about itself."""
+    file = folder / "report.html"
+    file.write_text(render_html(evaluation), encoding="utf-8")
+    browser.trouble.clear()
+    browser.requests.clear()
+    browser.open(file, width)
+    return dict(browser.evaluate(COUNTS))
+
+
+def outside(browser: Browser) -> list[str]:
+    """Requests for anything but the file itself."""
+    return [url for url in browser.requests if not url.startswith(("file:", "data:"))]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_charts_are_drawn_and_nothing_is_wrong(
+    browser: Browser, tmp_path: Path, evaluation: Evaluation, width: int
+) -> None:
+    seen = opened(browser, tmp_path, evaluation, width)
+    assert browser.trouble == []
+    assert outside(browser) == []
+    assert seen["inner"] == width
+    assert seen["page"] == width
+    assert seen["overflowing"] == []
+    assert seen["heatmap"] == 1
+    assert seen["curves"] == len(evaluation.regions)
+    assert seen["bars"] == 6 * (1 + len(evaluation.regions))
+    assert seen["places"] > 1000
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_hostile_names_neither_run_nor_widen_the_page(
+    browser: Browser, tmp_path: Path, hostile: Evaluation, width: int
+) -> None:
+    seen = opened(browser, tmp_path, hostile, width)
+    assert browser.trouble == []
+    assert outside(browser) == []
+    assert seen["page"] == width
+    assert browser.evaluate("document.querySelectorAll('img, main a, svg a').length") == 0
+
+
+def test_the_other_views_draw_too(browser: Browser, tmp_path: Path, evaluation: Evaluation) -> None:
+    opened(browser, tmp_path, evaluation, 1280)
+    clicked = browser.evaluate(
+        "(() => { const all = document.querySelectorAll('.views button');"
+        " all.forEach(b => b.click()); return all.length; })()"
+    )
+    assert clicked >= 5
+    assert browser.trouble == []
+    pressed = "document.querySelector('.views button[aria-pressed=true]').textContent"
+    assert browser.evaluate(pressed) == "p95"
+
+
+def test_nothing_measured_still_makes_a_page(
+    browser: Browser, tmp_path: Path, evaluation_of: EvaluationFactory
+) -> None:
+    seen = opened(browser, tmp_path, evaluation_of(0, 0, 0), 390)
+    assert browser.trouble == []
+    assert seen["page"] == 390
+
+
+def test_the_browser_would_tell(browser: Browser, tmp_path: Path) -> None:
+    """The checks above can fail: a wide, broken page that calls out is noticed in every way."""
+    file = tmp_path / "bad.html"
+    file.write_text(
+        "<body style='width:2000px'><script>throw new Error('x')</script>"
+        "<img src='http://192.0.2.1/a.png'>"
+    )
+    browser.trouble.clear()
+    browser.requests.clear()
+    browser.open(file, 390)
+    assert any("exception" in line for line in browser.trouble)
+    assert outside(browser) == ["http://192.0.2.1/a.png"]
+    assert browser.evaluate("document.documentElement.scrollWidth") >= 2000

@@ -1,0 +1,93 @@
+"""Budget lines as tables of 80 columns: one per tier."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.selection import Selected
+from pathbudget.analysis.report.words import (
+    UNBOUNDED,
+    bare_ms,
+    counted,
+    given,
+    interval,
+    percentile,
+)
+from pathbudget.analysis.results import BudgetLine, Direction, TierInfo, Verdict
+
+STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.UNDECIDED: "yellow"}
+DIRECTIONS = {Direction.INGRESS: "in", Direction.EGRESS: "out", Direction.NETWORK: "both"}
+
+
+def print_tables(lookup: Lookup, selected: Selected, width: int | None, *, color: bool) -> None:
+    """Print one table per tier, then what they say together."""
+    console = Console(
+        width=width, highlight=False, markup=False, emoji=False, no_color=not color or None
+    )
+    for tier in lookup.tiers:
+        lines = [line for line in selected.lines if line.tier == tier.name]
+        missing = [gap for gap in selected.missing if gap.tier == tier.name]
+        if lines or missing:
+            console.print(_title(tier, lines), soft_wrap=True)
+            table = _table(lookup, lines)
+            for gap in missing:
+                _add_gap(table, gap.region, gap.site)
+            console.print(table)
+            console.print()
+    console.print(_together(selected), soft_wrap=True)
+
+
+def _several(lines: list[BudgetLine]) -> bool:
+    """Whether there is more than the headline line to a pair."""
+    return any(not line.headline for line in lines)
+
+
+def _title(tier: TierInfo, lines: list[BudgetLine]) -> str:
+    allowance = f"{tier.name}: network allowance {given(tier.network_allowance_ms)} ms"
+    if _several(lines):
+        return allowance
+    return f"{allowance}, {percentile(tier.percentile)}, {tier.mode} connections"
+
+
+def _table(lookup: Lookup, lines: list[BudgetLine]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("region", "site"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=6)
+    several = _several(lines)
+    if several:
+        table.add_column("line", no_wrap=True)
+    for name in ("ms", f"{lookup.confidence} interval", "n"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for line in lines:
+        table.add_row(*_row(line, several=several))
+    return table
+
+
+def _row(line: BudgetLine, *, several: bool) -> list[Text]:
+    verdict = Text(line.verdict, style=STYLES[line.verdict])
+    if line.allowance_ms is None:
+        verdict = Text("no limit")
+    cells = [Text(line.region), Text(line.site)]
+    if several:
+        mode = f"{DIRECTIONS[line.direction]} {line.mode} {percentile(line.percentile)}"
+        cells.append(Text(mode))
+    ends = interval(line.low_ms, line.high_ms)
+    return [*cells, Text(bare_ms(line.value_ms)), Text(ends), Text(f"{line.n}"), verdict]
+
+
+def _add_gap(table: Table, region: str, site: str) -> None:
+    cells = [Text(region), Text(site or "(no site)")]
+    rest = len(table.columns) - 4
+    table.add_row(*cells, *(Text("") for _ in range(rest)), Text("0"), Text("not measured"))
+
+
+def _together(selected: Selected) -> str:
+    counts = selected.counts
+    words = [f"{counts[verdict]} {verdict}" for verdict in Verdict]
+    if selected.missing:
+        words.append(f"{len(selected.missing)} not measured")
+    unbounded = sum(line.high_ms is None for line in selected.lines)
+    note = f"\n{UNBOUNDED}: too many lost or too few sent to tell." if unbounded else ""
+    return f"{counted(sum(counts.values()), 'line')}: {', '.join(words)}.{note}"

@@ -1,0 +1,205 @@
+"""`pathbudget report`: what a store holds as one page for people who decide."""
+
+import os
+import secrets
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+
+if TYPE_CHECKING:
+    from pathbudget.analysis.results import Evaluation
+    from pathbudget.sites.catalogue import Catalogue
+
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of measurements.")]
+CatalogueOption = Annotated[
+    list[Path] | None,
+    typer.Option("--catalogue", "-c", help="Regions, sites, tiers: TOML or CSV; repeatable."),
+]
+TierOption = Annotated[
+    list[str] | None, typer.Option("--tier", help="Only this tier; repeatable. Default: all.")
+]
+CampaignOption = Annotated[
+    str | None, typer.Option("--campaign", help="Only measurements of this campaign.")
+]
+OutputOption = Annotated[
+    list[Path] | None,
+    typer.Option("--output", "-o", help="File to write, - for stdout; repeatable."),
+]
+TitleOption = Annotated[str, typer.Option("--title", help="Title of the report.")]
+DEFAULT_STORE = Path("pathbudget-store")
+STDOUT = Path("-")
+
+
+class Format(StrEnum):
+    """What a report can be written as."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="Default: by the suffix of each output.")
+]
+
+SUFFIXES = {
+    ".html": Format.HTML,
+    ".htm": Format.HTML,
+    ".md": Format.MARKDOWN,
+    ".markdown": Format.MARKDOWN,
+    ".json": Format.JSON,
+}
+DEFAULT_NAMES = {
+    Format.HTML: "report.html",
+    Format.MARKDOWN: "report.md",
+    Format.JSON: "report.json",
+}
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command."""
+    application.command(name="report")(report)
+
+
+@reports_errors
+def report(
+    store: StoreArgument = DEFAULT_STORE,
+    catalogue: CatalogueOption = None,
+    tier: TierOption = None,
+    campaign: CampaignOption = None,
+    output: OutputOption = None,
+    format: FormatOption = None,  # noqa: A002
+    title: TitleOption = "",
+) -> None:
+    """Write a report on what a store holds: one HTML file, Markdown or JSON.
+
+    The HTML opens with no network. Several outputs in one go: repeat --output; the suffix says
+    the format (.html, .md, .json).
+    """
+    outputs = output or [Path(DEFAULT_NAMES[format or Format.HTML])]
+    formats = [_format_of(path, format) for path in outputs]
+    _check_folders(outputs)
+    evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign, title)
+    for path, kind in zip(outputs, formats, strict=True):
+        content = _rendered(evaluation, kind)
+        if path == STDOUT:
+            typer.echo(content, nl=False)
+            continue
+        write_whole(path, content)
+        typer.echo(f"{path}: {kind} report, {_size(len(content))}", err=STDOUT in outputs)
+
+
+def _format_of(path: Path, asked: Format | None) -> Format:
+    found = asked or SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        known = ", ".join(SUFFIXES)
+        message = f"{path}: no format for this suffix; known: {known}. Or say --format."
+        raise fail(message, ExitCode.USAGE)
+    return found
+
+
+def _check_folders(outputs: list[Path]) -> None:
+    """Complain about an output before the long work, not after it."""
+    for path in outputs:
+        if path != STDOUT and not path.parent.is_dir():
+            message = f"{path}: cannot be written: there is no folder {path.parent}"
+            raise fail(message, ExitCode.USAGE)
+        if path.is_dir():
+            raise fail(f"{path}: cannot be written: it is a folder", ExitCode.USAGE)
+
+
+def evaluated(
+    folder: Path,
+    catalogue_files: list[Path],
+    tiers: tuple[str, ...],
+    campaign: str | None,
+    title: str = "",
+) -> "Evaluation":
+    """Evaluate a store for a command; exits with a message where there is nothing to evaluate."""
+    from pathbudget.agents.evaluation import evaluate_store
+    from pathbudget.agents.extras import require
+
+    catalogue = _catalogue(catalogue_files)
+    refuse_unknown("tier", tiers, tuple(catalogue.tiers))
+    if not folder.is_dir():
+        message = f"{folder}: there is no store; measure first (pathbudget run) or name another."
+        raise fail(message, ExitCode.NOTHING_MEASURED)
+    require("store", "pyarrow")
+    from pathbudget.agents.store.parquet import Store
+
+    store = Store(folder)
+    evaluation = evaluate_store(
+        store, catalogue, tiers=tiers or None, campaign=campaign, title=title
+    )
+    if not evaluation.provenance.samples:
+        what = "no sample" if campaign is None else f"no sample of a campaign {campaign!r}"
+        raise fail(f"{folder}: the store holds {what}.", ExitCode.NOTHING_MEASURED)
+    return evaluation
+
+
+def _catalogue(paths: list[Path]) -> "Catalogue":
+    """The user's catalogue; without one, the shipped tiers, and every place unknown."""
+    from pathbudget.sites.catalogue import Catalogue
+    from pathbudget.sites.catalogue_file import load_catalogue
+
+    loaded = load_catalogue(paths)
+    return loaded if paths else Catalogue(tiers=loaded.tiers)
+
+
+def refuse_unknown(what: str, asked: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """Exit with the names that are known when one that was asked for is not."""
+    wrong = [name for name in asked if name not in known]
+    if wrong:
+        names = ", ".join(known[:40]) + (" ..." if len(known) > 40 else "")
+        message = f"unknown {what} {', '.join(wrong)}; known: {names or 'none'}"
+        raise fail(message, ExitCode.USAGE)
+
+
+def _rendered(evaluation: "Evaluation", kind: Format) -> bytes:
+    from pathbudget.agents.extras import require
+
+    if kind is Format.JSON:
+        from pathbudget.analysis.report.json_report import render_json
+
+        return render_json(evaluation)
+    if kind is Format.MARKDOWN:
+        from pathbudget.analysis.report.markdown import render_markdown
+
+        return render_markdown(evaluation).encode()
+    require("report", "jinja2", "plotly")
+    from pathbudget.analysis.report.html import render_html
+
+    return render_html(evaluation).encode()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write all of it or nothing: a reader never sees half a file. Exits with a message."""
+    path = path.resolve()
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
+        _write_beside(path, content)
+    except OSError as error:
+        message = f"{path}: cannot be written: {error.strerror}; what stood there is unchanged."
+        raise fail(message, ExitCode.TROUBLE) from None
+
+
+def _write_beside(path: Path, content: bytes) -> None:
+    beside = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(1, count // 1000)} kB"

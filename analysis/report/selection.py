@@ -1,0 +1,132 @@
+"""Which budget lines a pipeline asks for, and what they say together (docs/report.md)."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.results import BudgetLine, Direction, Mode, Result, TierInfo, Verdict
+
+
+class Sites(StrEnum):
+    """Which sites of a region count."""
+
+    RECOMMENDED = "recommended"
+    """The one that the report's recommendation gives to the region."""
+    BEST = "best"
+    """The one with the smallest upper interval end."""
+    ALL = "all"
+    """Every one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for; an empty tuple is no restriction."""
+
+    tiers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
+    which: Sites = Sites.RECOMMENDED
+    modes: tuple[Mode, ...] = ()
+    percentiles: tuple[float, ...] = ()
+    all_lines: bool = False
+
+
+class Missing(Result, frozen=True):
+    """A line that was asked for and is not there. It counts like an undecided one."""
+
+    tier: str
+    region: str
+    site: str
+    """Empty when no site is known to serve the region."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The lines found, and what was asked for and not found."""
+
+    lines: tuple[BudgetLine, ...]
+    missing: tuple[Missing, ...]
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """Lines by verdict; those without an allowance have none to give."""
+        return Counter(line.verdict for line in self.lines if line.allowance_ms is not None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Fail when one fails, undecided when one is undecided or missing, else pass."""
+        if self.counts[Verdict.FAIL]:
+            return Verdict.FAIL
+        decided = self.counts[Verdict.PASS] and not self.counts[Verdict.UNDECIDED]
+        return Verdict.PASS if decided and not self.missing else Verdict.UNDECIDED
+
+
+def select(lookup: Lookup, wanted: Wanted) -> Selected:
+    """The lines that `wanted` names, tier by tier, region by region."""
+    lines: list[BudgetLine] = []
+    missing: list[Missing] = []
+    by_pair = _by_pair(lookup)
+    for tier in lookup.tiers:
+        if wanted.tiers and tier.name not in wanted.tiers:
+            continue
+        for region, site in _pairs(lookup, tier, wanted):
+            found = [
+                line
+                for line in by_pair.get((tier.name, region, site), ())
+                if _takes(wanted, tier, line)
+            ]
+            lines.extend(found)
+            if not any(line.allowance_ms is not None for line in found):
+                missing.append(Missing(tier=tier.name, region=region, site=site))
+    return Selected(tuple(lines), tuple(missing))
+
+
+def _by_pair(lookup: Lookup) -> dict[tuple[str, str, str], list[BudgetLine]]:
+    found: dict[tuple[str, str, str], list[BudgetLine]] = {}
+    for line in lookup.evaluation.lines:
+        found.setdefault((line.tier, line.region, line.site), []).append(line)
+    return found
+
+
+def _takes(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:
+    if wanted.modes and line.mode not in wanted.modes:
+        return False
+    if wanted.percentiles and line.percentile not in wanted.percentiles:
+        return False
+    if wanted.all_lines:
+        return True
+    if line.direction is not Direction.NETWORK:
+        return False
+    mode_fits = bool(wanted.modes) or line.mode == tier.mode
+    return mode_fits and (bool(wanted.percentiles) or line.percentile == tier.percentile)
+
+
+def _pairs(lookup: Lookup, tier: TierInfo, wanted: Wanted) -> Iterator[tuple[str, str]]:
+    """(region, site) to look at; an empty site where none serves the region."""
+    sites = [s.name for s in lookup.sites if not wanted.sites or s.name in wanted.sites]
+    chosen = lookup.chosen(tier.name) if wanted.which is Sites.RECOMMENDED else None
+    served = {a.region: a.site for a in chosen.assignments} if chosen else dict[str, str]()
+    for region in lookup.evaluation.regions:
+        if wanted.regions and region.name not in wanted.regions:
+            continue
+        match wanted.which:
+            case Sites.ALL:
+                yield from ((region.name, site) for site in sites)
+            case Sites.BEST:
+                yield region.name, _best(lookup, tier, region.name, sites)
+            case Sites.RECOMMENDED:
+                site = served.get(region.name, "")
+                if site in sites or not site:
+                    yield region.name, site
+
+
+def _best(lookup: Lookup, tier: TierInfo, region: str, sites: list[str]) -> str:
+    def cost(line: BudgetLine) -> tuple[float, float]:
+        high, value = (math.inf if x is None else x for x in (line.high_ms, line.value_ms))
+        return high, value
+
+    lines = [line for site in sites if (line := lookup.headline(tier.name, region, site))]
+    return min(lines, key=cost).site if lines else ""

@@ -1,0 +1,144 @@
+"""`pathbudget budget`: lines, formats, and exit codes that a pipeline can rely on."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from pathbudget.agents.cli.main import application
+from pathbudget.analysis.results import BudgetLine, Evaluation, Verdict
+
+EvaluationFactory = Callable[..., Evaluation]
+Run = Callable[..., Any]
+
+
+def with_verdict(evaluation: Evaluation, verdict: Verdict) -> Evaluation:
+    """Every line gets the same verdict."""
+    lines = tuple(msgspec.structs.replace(x, verdict=verdict) for x in evaluation.lines)
+    return msgspec.structs.replace(evaluation, lines=lines)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the command on an evaluation instead of a store."""
+
+    def run_on(evaluation: Evaluation, *arguments: str, columns: str = "80") -> Any:
+        def evaluate(*_given: object, **_options: object) -> Evaluation:
+            return evaluation
+
+        monkeypatch.setattr("pathbudget.agents.evaluation.evaluate_store", evaluate)
+        command = ["budget", str(tmp_path), *arguments]
+        return CliRunner(env={"COLUMNS": columns}).invoke(application, command)
+
+    return run_on
+
+
+def test_all_pass_is_zero(run: Run, evaluation: Evaluation) -> None:
+    result = run(with_verdict(evaluation, Verdict.PASS))
+    assert result.exit_code == 0
+    assert result.stderr == ""
+
+
+def test_one_fail_is_one_and_is_named(run: Run, evaluation: Evaluation) -> None:
+    result = run(evaluation, "--tier", "voice-ai", "--format", "json")
+    assert result.exit_code == 1
+    assert "fail: voice-ai, ap-ne to frankfurt, warm p95:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "said"),
+    [(None, 0, "warning"), ("warn", 0, "warning"), ("pass", 0, ""), ("fail", 1, "fail")],
+)
+def test_undecided_is_what_the_user_says(
+    run: Run, evaluation: Evaluation, option: str | None, code: int, said: str
+) -> None:
+    arguments = ["--undecided", option] if option else []
+    result = run(with_verdict(evaluation, Verdict.UNDECIDED), *arguments)
+    assert result.exit_code == code
+    assert result.stderr.startswith(said)
+    assert bool(result.stderr) == bool(said)
+
+
+def test_a_missing_line_counts_as_undecided(run: Run, evaluation: Evaluation) -> None:
+    passing = with_verdict(evaluation, Verdict.PASS)
+    lines = tuple(x for x in passing.lines if x.region != "us-east")
+    holed = msgspec.structs.replace(passing, lines=lines)
+    assert run(holed, "--undecided", "fail").exit_code == 1
+    result = run(holed)
+    assert result.exit_code == 0
+    assert "not measured" in result.stderr
+    assert "not measured" in result.stdout
+
+
+def test_json_is_lines_and_counts(run: Run, evaluation: Evaluation) -> None:
+    content = json.loads(run(evaluation, "--tier", "chat", "--format", "json").stdout)
+    lines = msgspec.convert(content["lines"], tuple[BudgetLine, ...])
+    assert len(lines) == 6
+    counts = content["counts"]
+    assert counts["pass"] + counts["fail"] + counts["undecided"] == 6
+    assert content["verdict"] == "fail"
+    assert content["confidence"] == 0.95
+
+
+def test_csv_has_units_in_its_head_and_says_unbounded(run: Run, evaluation: Evaluation) -> None:
+    result = run(evaluation, "--sites", "all", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert len(rows) == 6 * 4 * 3
+    assert {"value_ms", "low_ms", "high_ms", "allowance_ms", "percentile", "n"} <= set(rows[0])
+    dead = [r for r in rows if (r["region"], r["site"]) == ("ap-south", "tokyo")]
+    assert {row["value_ms"] for row in dead} == {"unbounded"}
+    assert {row["verdict"] for row in rows} == {"pass", "fail", "undecided"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--sites", "all"), ("--all-lines",)])
+def test_the_table_fits_eighty_columns(
+    run: Run, evaluation: Evaluation, arguments: tuple[str, ...]
+) -> None:
+    result = run(evaluation, *arguments)
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
+    row = next(x for x in result.stdout.splitlines() if x.startswith("us-south"))
+    assert "…" not in row.removeprefix("us-south")
+    assert "\x1b" not in result.stdout
+
+
+def test_long_names_are_cut_in_the_table_and_numbers_are_not(run: Run, hostile: Evaluation) -> None:
+    result = run(hostile)
+    lines = result.stdout.splitlines()
+    assert max(len(line) for line in lines) <= 120
+    assert any(line.endswith(("pass", "fail", "undecided")) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "known"),
+    [
+        ("--tier", "voice", "voice-ai"),
+        ("--region", "mars", "us-south"),
+        ("--site", "atlantis", "dallas"),
+        ("--percentile", "97", "50, 95, 99"),
+    ],
+)
+def test_unknown_names_are_two_and_the_known_ones_are_told(
+    run: Run, evaluation: Evaluation, option: str, value: str, known: str
+) -> None:
+    result = run(evaluation, option, value)
+    assert result.exit_code == 2
+    assert known in result.stderr
+    assert value in result.stderr
+    assert result.stdout == ""
+
+
+def test_nothing_measured_is_four(run: Run, evaluation_of: EvaluationFactory) -> None:
+    result = run(evaluation_of(0, 0, 3))
+    assert result.exit_code == 4
+
+
+def test_a_folder_that_is_not_there_is_four(tmp_path: Path) -> None:
+    result = CliRunner().invoke(application, ["budget", str(tmp_path / "none")])
+    assert result.exit_code == 4
+    assert "no store" in result.stderr

@@ -1,0 +1,194 @@
+"""`pathbudget report`: files written whole, formats by suffix, clear messages."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pathbudget.agents.cli import report
+from pathbudget.agents.cli.exits import ExitCode
+from pathbudget.agents.cli.main import application
+from pathbudget.agents.store.parquet import Store
+from pathbudget.analysis.results import Evaluation
+from pathbudget.probes.record import (
+    AddressFamily,
+    ClockSource,
+    Failure,
+    FailureKind,
+    Measurement,
+    Sample,
+    Stage,
+    Target,
+    Vantage,
+)
+
+EvaluationFactory = Callable[..., Evaluation]
+SECRET = "198.51.100.77"
+CATALOGUE = """
+[[region]]
+name = "texas"
+latitude = 32.8
+longitude = -96.8
+
+[[site]]
+name = "dallas"
+latitude = 32.8
+longitude = -96.9
+
+[[site.target]]
+name = "dallas-edge"
+host = "dallas.example"
+"""
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation instead of a store; what the command asked for."""
+    asked: dict[str, Any] = {}
+
+    def evaluate(store: object, catalogue: object, **options: Any) -> Evaluation:
+        asked.update(options, catalogue=catalogue)
+        return evaluation
+
+    monkeypatch.setattr("pathbudget.agents.evaluation.evaluate_store", evaluate)
+    return asked
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(application, ["report", *(str(word) for word in arguments)])
+
+
+def test_several_formats_in_one_go(fake: dict[str, Any], tmp_path: Path) -> None:
+    names = [tmp_path / name for name in ("a.html", "b.md", "c.json")]
+    result = run(tmp_path, *(word for name in names for word in ("-o", name)), "--title", "T")
+    assert result.exit_code == 0, result.output
+    assert names[0].read_text().startswith("<!DOCTYPE html>")
+    assert names[1].read_text().startswith("# ")
+    assert json.loads(names[2].read_bytes())["schema"] == 1
+    assert fake["title"] == "T"
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [str(n) for n in names]
+
+
+def test_without_a_catalogue_the_shipped_tiers_count(fake: dict[str, Any], tmp_path: Path) -> None:
+    run(tmp_path, "-o", tmp_path / "a.json", "--tier", "voice-ai", "--campaign", "c")
+    assert "voice-ai" in fake["catalogue"].tiers
+    assert not fake["catalogue"].regions
+    assert fake["tiers"] == ("voice-ai",)
+    assert fake["campaign"] == "c"
+
+
+def test_to_stdout(fake: dict[str, Any], tmp_path: Path) -> None:
+    result = run(tmp_path, "-o", "-", "--format", "json")
+    assert json.loads(result.stdout)["schema"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-o", "report.pdf"), "no format for this suffix"),
+        (("-o", "nowhere/report.html"), "no folder nowhere"),
+        (("--tier", "gold"), "voice-ai"),
+        (("-c", "missing.toml"), "missing.toml"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_two(
+    fake: dict[str, Any], tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    result = run(tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_what_stood_there_survives_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import typer
+
+    old = tmp_path / "report.html"
+    old.write_text("old")
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(typer.Exit) as caught:
+        report.write_whole(old, b"new")
+    assert caught.value.exit_code == ExitCode.TROUBLE
+    assert old.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    report.write_whole(tmp_path / "whole", b"x")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "whole")}
+    assert len(modes) == 1
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("real.html")
+    report.write_whole(tmp_path / "link.html", b"new")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text() == "new"
+
+
+def test_an_empty_store_is_four(tmp_path: Path) -> None:
+    Store(tmp_path / "store").check_writable()
+    result = run(tmp_path / "store", "-o", tmp_path / "r.html")
+    assert result.exit_code == 4
+    assert not (tmp_path / "r.html").exists()
+
+
+def measurement(number: int) -> Measurement:
+    """Two hundred round trips of about 2 ms, and two losses."""
+    begun = 1_790_000_000_000_000_000 + number
+    samples = tuple(
+        Sample(
+            seq=seq,
+            metric="rtt",
+            sent_unix_ns=begun + seq * 250_000_000,
+            clock_source=ClockSource.KERNEL,
+            value_ns=2_000_000 + 7919 * seq % 500_000,
+        )
+        for seq in range(200)
+    )
+    lost = Failure(kind=FailureKind.TIMEOUT, stage=Stage.WAIT)
+    losses = tuple(
+        Sample(seq=seq, metric="rtt", sent_unix_ns=begun + seq * 250_000_000, failure=lost)
+        for seq in (200, 201)
+    )
+    return Measurement(
+        id=f"0190{number:028d}",
+        vantage=Vantage(name="texas-a", region="texas", host=SECRET, source_address=SECRET),
+        target=Target(name="dallas-edge", host="dallas.example", site="dallas"),
+        probe="icmp",
+        started_unix_ns=begun,
+        duration_ns=51 * 10**9,
+        samples=samples + losses,
+        campaign="spring",
+        address="203.0.113.10",
+        family=AddressFamily.IPV4,
+    )
+
+
+def test_from_a_store_to_all_formats_without_the_address_of_a_vantage(tmp_path: Path) -> None:
+    store, catalogue = tmp_path / "store", tmp_path / "catalogue.toml"
+    catalogue.write_text(CATALOGUE)
+    Store(store).write([measurement(1)])
+    outputs = [tmp_path / name for name in ("r.html", "r.md", "r.json")]
+    words = [word for path in outputs for word in ("-o", path)]
+    result = run(store, "-c", catalogue, *words)
+    assert result.exit_code == 0, result.output
+    for path in outputs:
+        text = path.read_text()
+        assert "dallas" in text
+        assert SECRET not in text
+    lines = CliRunner().invoke(application, ["budget", str(store), "-c", str(catalogue)])
+    assert lines.exit_code == 0, lines.output
+    assert "texas" in lines.stdout
+    assert "pass" in lines.stdout

@@ -1,0 +1,58 @@
+"""Numbers, times and lists as a person reads them."""
+
+import math
+
+import pytest
+
+from pathbudget.analysis.report import words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0421, "0.042 ms"),
+        (4.214, "4.21 ms"),
+        (42.14, "42.1 ms"),
+        (1421.4, "1,421 ms"),
+        (None, "unbounded"),
+        (math.inf, "unbounded"),
+        (math.nan, "unbounded"),
+        (-3.5, "-3.50 ms"),
+    ],
+)
+def test_milliseconds(value: float | None, text: str) -> None:
+    assert words.ms(value) == text
+
+
+def test_intervals() -> None:
+    assert words.interval(1.0, 2.0) == "1.00 to 2.00"
+    assert words.interval(1.0, None) == "1.00 to unbounded"
+    assert words.interval(None, None) == "unbounded"
+
+
+def test_given_numbers_stay_as_they_were_written() -> None:
+    assert words.given(25.0) == "25"
+    assert words.given(1500.0) == "1,500"
+    assert words.given(2.5) == "2.5"
+
+
+def test_lists_with_commas_use_semicolons() -> None:
+    assert words.listed(["a", "b", "c"]) == "a, b and c"
+    assert words.listed(["a, b", "c"]) == "a, b; and c"
+    assert words.listed([]) == "none"
+
+
+def test_times_are_utc_and_say_so() -> None:
+    assert words.utc(1_790_000_000_000_000_000) == "2026-09-21 14:13:20 UTC"
+    assert words.utc(0) == "not known"
+
+
+def test_a_tiny_loss_is_not_none() -> None:
+    assert words.share(0.0) == "0 %"
+    assert words.share(0.0001) == "under 0.1 %"
+    assert words.share(0.25) == "25 %"
+
+
+def test_effective_sample_size_is_said_when_it_matters() -> None:
+    assert words.effective(400, 390.0) == "400"
+    assert words.effective(400, 80.0) == "400 (worth 80)"
