@@ -19,6 +19,7 @@ NUMBERS = ("latitude", "longitude", "weight", "price_per_month", "capacity")
 ONLY_REGIONS = frozenset(REGION_KEYS) - frozenset(CSV_SITE_KEYS)
 ONLY_SITES = frozenset(CSV_SITE_KEYS) - frozenset(REGION_KEYS)
 POINT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+EXCEL_HINT = re.compile(r"sep=([,;\t])")
 COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 ONE_MARK = "decimal points throughout, or semicolons between columns and only decimal commas"
 
@@ -46,9 +47,10 @@ def read_csv(text: str, file: str, faults: list[Fault]) -> tuple[str, list[Entry
 
 
 def _delimiter(text: str) -> str:
-    """The separator that the line of column names has most of; a comma when it has none."""
+    """What Excel's line ``sep=;`` says, else what the line of column names has most of."""
     header = next((line for line in text.splitlines() if line.strip()), "")
-    return max(",;\t", key=header.count)
+    told = EXCEL_HINT.fullmatch(header)
+    return told[1] if told else max(",;\t", key=header.count)
 
 
 def _rows(text: str, file: str, faults: list[Fault]) -> list[Row] | None:
@@ -65,7 +67,7 @@ def _rows(text: str, file: str, faults: list[Fault]) -> list[Row] | None:
         problem = f"not CSV: {error}"
         faults.append(Fault(file, f"line {line}", problem, "quotation marks in pairs"))
         return None
-    return rows
+    return rows[1:] if rows and rows[0][1][0] == "sep=" else rows
 
 
 def _kind(header: list[str], file: str, faults: list[Fault]) -> str:

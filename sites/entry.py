@@ -28,6 +28,7 @@ ALIASES = {
 """Words people write for a key; only ever used for "did you mean"."""
 
 LONGEST_TEXT = 200
+MOST_TO_LIST = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = [alias] if alias in known else difflib.get_close_matches(word, known, n=1)
     if near:
         return f'"{near[0]}" (did you mean that?)'
-    return "one of " + ", ".join(known[:14]) + (" ..." if len(known) > 14 else "")
+    if len(known) > MOST_TO_LIST:
+        return "a name that pathbudget catalogue list shows"
+    return "one of " + ", ".join(known) if known else "no such thing here"
 
 
 def plain_number(value: object) -> float | None:
@@ -133,8 +136,13 @@ class Entry:
         if not isinstance(value, str):
             self.fault(key, f"{show(value)} is no text", 'text in quotation marks, like "dallas"')
             return ""
-        if not value.strip() or value != value.strip() or not value.isprintable():
+        if not value.strip() or value != value.strip(" "):
             self.fault(key, f"{show(value)} is not usable", "text without blanks at its ends")
+            return ""
+        if not value.isprintable():
+            odd = next(letter for letter in value if not letter.isprintable())
+            problem = f"{show(value)} holds the invisible character U+{ord(odd):04X}"
+            self.fault(key, problem, "visible text on one line")
             return ""
         if len(value) > LONGEST_TEXT:
             self.fault(key, f"{len(value)} characters", f"at most {LONGEST_TEXT} characters")

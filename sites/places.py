@@ -9,7 +9,7 @@ Place = Region | Site
 
 FAR_KM = 4000
 """Farther than this from every known place of its country, coordinates are suspect ..."""
-NEAR_KM = 1500
+NEAR_KM = 1000
 """... if the same two numbers the other way round are this near to one."""
 
 

@@ -1,8 +1,7 @@
-"""What a tier adds up to, and the three reference tiers.
+"""What a tier adds up to, and whether that fits its target.
 
-A tier passes when its allowances together stay within its target (the end-to-end sum of
-docs/catalogue.md). Allowances are set by people, so here they do add up; *measured* percentiles do
-not, and the analysis never adds those.
+A tier fits when its allowances together stay within its target. Allowances are set by people, so
+they do add up; *measured* percentiles do not, and the analysis never adds those.
 """
 
 import math

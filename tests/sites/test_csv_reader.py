@@ -45,6 +45,13 @@ def test_separators(separator: str, load: Load) -> None:
     assert (region.latitude, region.longitude, region.weight) == (1.5, -2.5, 1000)
 
 
+def test_excels_hint_of_the_separator(load: Load, faults: Faults) -> None:
+    text = "sep=;\nname;place;weight\na;dallas;{}\n"
+    assert load(regions_csv=text.format("2,5")).regions["a"].weight == 2.5
+    (message,) = faults(regions_csv=text.format("x"))
+    assert message.startswith("regions.csv: line 3, column weight")
+
+
 def test_a_place_and_a_line_break_in_a_cell(load: Load) -> None:
     text = 'name,place,weight\na,dallas,2\n\nb,"ashburn",3'
     regions = load(any_csv=text).regions
