@@ -9,6 +9,7 @@ from pathbudget.analysis.budget import PathBudget, unmeasured_headline
 from pathbudget.analysis.findings import (
     clock_findings,
     place_findings,
+    resumption_findings,
     sample_findings,
     unmeasured_finding,
     unreachable_findings,
@@ -132,6 +133,7 @@ class _Evaluator:
             self.regions, self.sites, self.catalogue.regions, self.catalogue.sites
         )
         self.findings += sample_findings(self.by_pair)
+        self.findings += resumption_findings(self.intake.samples.not_resumed)
         for region in self.regions:
             for site in self.sites:
                 self._evaluate_pair(region, site)

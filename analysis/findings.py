@@ -29,7 +29,8 @@ def clock_findings(vantages: Iterable[VantageInfo]) -> list[Finding]:
             site="",
             text=(
                 f"the wall clock of vantage {vantage.name} was stepped "
-                f"{_times(vantage.clock_steps)} during measurements, by up to {vantage.largest_step_ms:.1f} ms; intervals come "
+                f"{_times(vantage.clock_steps)} during measurements, by up to "
+                f"{vantage.largest_step_ms:.1f} ms; intervals come "
                 "from the monotonic clock, samples that do not are excluded."
             ),
         )
@@ -111,6 +112,22 @@ def unreachable_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
         )
         for path in candidates
         if path.answered == 0 and path.attempts
+    ]
+
+
+def resumption_findings(counts: Mapping[tuple[str, str, str], int]) -> list[Finding]:
+    """Servers that do not take the tickets they gave."""
+    return [
+        Finding(
+            kind=FindingKind.NOT_RESUMED,
+            region=region,
+            site=site,
+            text=(
+                f"{target} made a full handshake {_times(n)} although a ticket was offered: these "
+                "are in no resumed line."
+            ),
+        )
+        for (region, site, target), n in sorted(counts.items())
     ]
 
 

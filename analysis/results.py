@@ -151,6 +151,7 @@ class FindingKind(StrEnum):
     USER_CLOCK = "user_clock"
     CAPACITY = "capacity"
     ICMP_FILTERED = "icmp_filtered"
+    NOT_RESUMED = "not_resumed"
 
 
 class Finding(Result, frozen=True):

@@ -122,6 +122,8 @@ class SeriesCollector:
     def __init__(self) -> None:
         self.excluded: Counter[tuple[str, str]] = Counter()
         """(what, why) to how many samples."""
+        self.not_resumed: Counter[tuple[str, str, str]] = Counter()
+        """(region, site, target) to how many handshakes were full though a ticket was offered."""
         self._builders: dict[SeriesKey, SeriesBuilder] = {}
         self._vantages: dict[str, int] = {}
 
@@ -130,7 +132,7 @@ class SeriesCollector:
         vantage = self._vantages.setdefault(measurement.vantage.name, len(self._vantages))
         builders: dict[tuple[str, str | None], SeriesBuilder] = {}
         for sample in measurement.samples:
-            value = self._value_ns(sample, measurement.address)
+            value = self._value_ns(sample, measurement)
             if value is None:
                 continue
             word = (sample.metric, sample.mode)
@@ -167,16 +169,16 @@ class SeriesCollector:
             builder.noise_floor_ns = max(floor, measurement.noise.floor_ns)
         return builder
 
-    def _value_ns(self, sample: Sample, address: str) -> float | None:
+    def _value_ns(self, sample: Sample, measurement: Measurement) -> float | None:
         """The number that counts: +inf for a loss, None for a sample that is excluded."""
         if sample.failure is not None:
-            return LOST if not self._is_no_attempt(sample) else None
+            return None if self._is_no_attempt(sample, measurement) else LOST
         value = float(sample.value_ns or 0)
         if not sample.flags and sample.responder is None and value >= 0:
             return value
-        return self._marked_value_ns(sample, value, address)
+        return self._marked_value_ns(sample, value, measurement.address)
 
-    def _is_no_attempt(self, sample: Sample) -> bool:
+    def _is_no_attempt(self, sample: Sample, measurement: Measurement) -> bool:
         failure = sample.failure
         assert failure is not None
         if failure.kind in NOT_SENT:
@@ -186,6 +188,9 @@ class SeriesCollector:
         if failure.kind is FailureKind.NOT_RESUMED:
             what = f"{sample.metric} samples of handshakes that were not resumed"
             self._exclude(what, "the server made a full handshake, which says nothing of this mode")
+            if sample.metric == Metric.SETUP:
+                place = (*place_of(measurement), measurement.target.name)
+                self.not_resumed[place] += 1
             return True
         return False
 

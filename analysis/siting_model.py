@@ -16,7 +16,10 @@ from scipy import optimize, sparse
 Matrix = npt.NDArray[np.float64]
 
 TIE = 1e-6
-"""Objectives closer than this (relative to their size, in ms or weight) are equal."""
+"""Objectives closer than this, relative to their size, are equal."""
+
+INFEASIBLE = 2
+"""Status of scipy.optimize.milp."""
 
 NAMES_AT_ONCE = 20
 """Names decide ties by powers of two, which are exact for this many at a time."""
@@ -79,6 +82,12 @@ def solve(problem: Problem, k: int, *, forbidden: Sequence[Sequence[int]] = ()) 
     return _Program(problem, k, forbidden).best()
 
 
+def scaled(objective: Matrix) -> Matrix:
+    """The same objective with coefficients within -1..1, which solvers like."""
+    largest = float(np.max(np.abs(objective), initial=0.0))
+    return objective / largest if largest > 0 else objective
+
+
 class _Program:
     """Variables: y (sites), then x (usable pairs), then u (unserved rows)."""
 
@@ -93,43 +102,56 @@ class _Program:
 
     def best(self) -> Choice | None:
         """Solve one objective after the other, each within the optimum of those before."""
-        objectives = [self._cost(), self._over_sites(self.problem.prices)]
+        prices = scaled(self._over_sites(self.problem.prices))
+        objectives = [self._unserved(), self._cost(), prices]
         if self.problem.limit is not None:
-            objectives.reverse()
-        solution = self._minimise(self._unserved())
+            objectives[1:] = reversed(objectives[1:])
+        solution = self._minimise(objectives[0])
         if solution is None:
             return None
-        for objective in objectives:
+        self._hold(objectives[0], solution)
+        for objective in objectives[1:]:
             if np.any(objective):
-                solution = self._minimise(objective)
+                solution = self._improved(objective, solution)
+                self._hold(objective, solution)
         for first in range(0, self.sites, NAMES_AT_ONCE):
-            solution = self._minimise(self._names(first), hold=False)
-            assert solution is not None, "the names only break ties"
+            solution = self._improved(self._names(first), solution)
             self._fix(first, solution)
-        assert solution is not None
         columns = np.flatnonzero(solution[: self.sites] > 0.5)
         return assess(self.problem, [int(column) for column in columns])
 
-    def _minimise(self, objective: Matrix, *, hold: bool = True) -> Matrix | None:
+    def _improved(self, objective: Matrix, solution: Matrix) -> Matrix:
+        """The optimum of a later objective; the solution so far where rounding leaves none."""
+        found = self._minimise(objective)
+        return solution if found is None else found
+
+    def _hold(self, objective: Matrix, solution: Matrix) -> None:
+        reached = float(objective @ solution)
+        slack = TIE * max(1.0, abs(reached))
+        row = sparse.csr_array(objective[None, :])
+        self.constraints.append(optimize.LinearConstraint(row, ub=reached + slack))
+
+    def _minimise(self, objective: Matrix) -> Matrix | None:
+        """Values of the variables; None where the constraints allow none.
+
+        HiGHS stumbles over a few degenerate programs in its presolve step and solves them without.
+        Raises ArithmeticError when it cannot solve at all.
+        """
         integrality = np.zeros(self.variables, dtype=np.int64)
         integrality[: self.sites] = 1
-        result = optimize.milp(
-            objective,
-            integrality=integrality,
-            bounds=optimize.Bounds(0, 1),
-            constraints=self.constraints,
-            options={"mip_rel_gap": 0.0},
-        )
-        if result.x is None:
-            return None
-        solution: Matrix = np.asarray(result.x, dtype=np.float64)
-        if hold:
-            reached = float(objective @ solution)
-            slack = TIE * max(1.0, abs(reached))
-            self.constraints.append(
-                optimize.LinearConstraint(sparse.csr_array(objective[None, :]), ub=reached + slack)
+        for presolve in (True, False):
+            result = optimize.milp(
+                objective,
+                integrality=integrality,
+                bounds=optimize.Bounds(0, 1),
+                constraints=self.constraints,
+                options={"mip_rel_gap": 0.0, "presolve": presolve},
             )
-        return solution
+            if result.x is not None:
+                return np.asarray(result.x, dtype=np.float64)
+            if result.status == INFEASIBLE:
+                return None
+        raise ArithmeticError(f"the choice of sites cannot be solved: {result.message}")
 
     def _unserved(self) -> Matrix:
         objective = np.zeros(self.variables)
@@ -141,7 +163,7 @@ class _Program:
         cost = self.problem.cost[self.pair_rows, self.pair_columns]
         weights = self.problem.weights[self.pair_rows]
         objective[self.sites : self.sites + self.pairs] = cost * weights
-        return objective
+        return scaled(objective)
 
     def _over_sites(self, values: Matrix) -> Matrix:
         objective = np.zeros(self.variables)

@@ -20,7 +20,8 @@ def no_choice(candidates: int, k: int) -> str:
     """Why there is no choice of k at all."""
     if candidates == 0:
         return "no site was measured, so there is nothing to choose from."
-    return f"only {candidates} sites were measured: no choice of {k}."
+    measured = "1 site was" if candidates == 1 else f"{candidates} sites were"
+    return f"only {measured} measured: no choice of {k}."
 
 
 def nobody_served(objective: Objective, ground: Ground) -> str:

@@ -61,7 +61,7 @@ def _above(estimate: Estimate, low: float, allowance: float, question: Question)
     if math.isinf(low):
         share = question.losses / estimate.n
         return (
-            f"{question.label} is unbounded: {question.losses} of {estimate.n} requests were lost "
+            f"{question.label} is unbounded: {question.losses} of {estimate.n} requests failed "
             f"({share:.1%}), more than {question.label} can bear."
         )
     return (
@@ -93,7 +93,7 @@ def _open(estimate: Estimate, allowance: float, question: Question) -> str:
         )
     if math.isinf(estimate.high):
         return (
-            f"{question.losses} of {estimate.n} requests were lost, which leaves "
+            f"{question.losses} of {estimate.n} requests failed, which leaves "
             f"{question.label} without an upper limit ({_interval(question)})."
         )
     return (
