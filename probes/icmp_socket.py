@@ -132,7 +132,8 @@ class StampedIcmpSocket:
     def close(self) -> None:
         """See `channels.IcmpChannel.close`."""
         if self._socket.fileno() >= 0:
-            self._loop.remove_reader(self._socket)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._socket)
             self._socket.close()
 
     def _destination(self, address: str) -> SocketAddress:

@@ -69,6 +69,7 @@ class SystemNetwork:
     def __init__(self, source: Mapping[AddressFamily, str] | None = None) -> None:
         self._source = dict(source or {})
         self._timer: PreciseTimer | None = None
+        self._connections: set[StampedTcpSocket] = set()
         # The kernel stamps packets only while somebody asks for it, and starts late: the first
         # packets of a fresh socket go without. So one socket asks for as long as we live.
         keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -76,7 +77,9 @@ class SystemNetwork:
         self._release = weakref.finalize(self, os.close, keeper.detach())
 
     def close(self) -> None:
-        """Give back what is held: the timer and the stamping of packets."""
+        """Give back what is held: connections that are ending, the timer, the packet stamps."""
+        for connection in tuple(self._connections):
+            connection.close()
         self._release()
         if self._timer is not None:
             self._timer.close()
@@ -161,7 +164,9 @@ class SystemNetwork:
         except OSError as error:
             sock.close()
             return from_refused_call(error, Stage.CONNECT, family)
-        return StampedTcpSocket(sock, listener)
+        connection = StampedTcpSocket(sock, listener, self._connections.discard)
+        self._connections.add(connection)
+        return connection
 
     async def loopback_test(self, packets: int) -> LoopbackTest:
         """See `channels.Network.loopback_test`."""
@@ -207,7 +212,7 @@ def _resolve(host: str, family: AddressFamily) -> Resolution | Failure:
     began = time.monotonic_ns()
     try:
         found = socket.getaddrinfo(host, None, _FAMILY[family], socket.SOCK_STREAM)
-    except UnicodeError:
+    except (TypeError, ValueError):  # too long a label, a null byte
         return no_name(host, "no valid host name")
     except OSError as error:
         failure = from_resolver(error, host)

@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import struct
+from collections.abc import Callable
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
@@ -23,11 +24,20 @@ _RETRANSMITS_OFFSET = 8 + 4 * 23
 
 
 class StampedTcpSocket:
-    """See `channels.TcpChannel`. Owns the socket, whose connect call has been made."""
+    """See `channels.TcpChannel`. Owns the socket, whose connect call has been made.
 
-    def __init__(self, sock: socket.socket, listener: TcpListener) -> None:
+    `closed` is called when the socket is gone, which may be a moment after `finish`.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        listener: TcpListener,
+        closed: "Callable[[StampedTcpSocket], None]",
+    ) -> None:
         self._socket = sock
         self._listener: TcpListener | None = listener
+        self._closed = closed
         self._pending = bytearray()
         self._connected = False
         self._linger: asyncio.TimerHandle | None = None
@@ -70,9 +80,11 @@ class StampedTcpSocket:
         if self._linger is not None:
             self._linger.cancel()
         if self._socket.fileno() >= 0:
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._socket)
+                self._loop.remove_writer(self._socket)
             self._socket.close()
+            self._closed(self)
 
     def _writable(self) -> None:
         if self._connected:

@@ -85,7 +85,7 @@ class TlsClient:
             self._tls = context.wrap_bio(
                 self._incoming, self._outgoing, server_hostname=server_name, session=session
             )
-        except (ValueError, UnicodeError, ssl.SSLError) as error:
+        except (TypeError, ValueError, ssl.SSLError) as error:
             self.failure = tls_refused_locally(f"server name {server_name!r}: {error}")
 
     @property
