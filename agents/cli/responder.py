@@ -66,14 +66,17 @@ def responder(
 
     if die_with_parent:
         process.die_with_parent()
-    _check_addresses(bind)
+    addresses = list(dict.fromkeys(bind))
+    _check(addresses, tls_port, tcp_port)
     counters = process.serve(
         process.Service(
-            listening=Listening(bind, tls_port, tcp_port),
-            context=server_context(certificate_directory, subject_names(bind, name or [])),
+            listening=Listening(addresses, tls_port, tcp_port),
+            context=server_context(certificate_directory, subject_names(addresses, name or [])),
             limits=Limits(max_connections, max_per_source, idle_seconds=idle_seconds),
             delays=read_delays(delays) if delays is not None else NO_DELAYS,
             ready_fd=ready_fd,
+            greeting=f"Listening on {', '.join(addresses)}: TLS {tls_port}, TCP {tcp_port}. "
+            f"Ctrl-C ends it.\nClients trust {certificate_directory / 'ca.pem'}.\n",
         )
     )
     if ready_fd is None:
@@ -81,13 +84,16 @@ def responder(
         sys.stderr.write(f"Stopped. {told or 'Nobody came'}.\n")
 
 
-def _check_addresses(bind: list[str]) -> None:
+def _check(addresses: list[str], tls_port: int, tcp_port: int) -> None:
     faults: list[Fault] = []
-    for address in bind:
+    for address in addresses:
         try:
             ipaddress.ip_address(address)
         except ValueError:
             expected = "an IPv4 or IPv6 address of this machine, such as 192.0.2.7 or ::"
             faults.append(Fault("command line", "--bind", f"{address!r}", expected))
+    if tls_port == tcp_port:
+        expected = "another port than --tls-port"
+        faults.append(Fault("command line", "--tcp-port", f"{tcp_port}", expected))
     if faults:
         raise ConfigError(faults)

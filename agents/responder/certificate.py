@@ -29,10 +29,12 @@ def server_context(folder: Path, names: Sequence[str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
+        if _is_somebodys_own(folder):
+            context.load_cert_chain(folder / "server.pem", folder / "server.key")
+            return context
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            if (folder / "ca.key").exists() or not (folder / "server.pem").exists():
-                _ensure(folder, names)
+            _ensure(folder, names)
             context.load_cert_chain(folder / "server.pem", folder / "server.key")
     except OSError as error:  # ssl.SSLError is one
         why = error.strerror or str(error)
@@ -45,6 +47,11 @@ def subject_names(binds: Sequence[str], names: Sequence[str]) -> list[str]:
     addresses = [bind.partition("%")[0] for bind in binds]
     single = [one for one in addresses if not ipaddress.ip_address(one).is_unspecified]
     return list(dict.fromkeys([*names, *single])) or ["localhost"]
+
+
+def _is_somebodys_own(folder: Path) -> bool:
+    """No authority of ours here. (Ours is written before the first certificate.)"""
+    return (folder / "server.pem").exists() and not (folder / "ca.key").exists()
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import ssl
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pathbudget.agents.responder.delays import NO_DELAYS, Delays
 from pathbudget.agents.responder.limits import DEFAULT_LIMITS, Limits
@@ -19,7 +19,9 @@ from pathbudget.probes.errors import ReflectorError
 
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
-SPARE_DESCRIPTORS = 64
+SPARE_DESCRIPTORS = 32
+SELECT_DESCRIPTORS = 1024
+"""FD_SETSIZE: select() can watch no descriptor above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,17 @@ class Service:
     limits: Limits = DEFAULT_LIMITS
     delays: Delays = NO_DELAYS
     ready_fd: int | None = None
+    greeting: str = ""
+    """For a person, on stderr, when everything listens and no descriptor was given."""
 
 
 def serve(service: Service) -> Counter[str]:
     """Listen until SIGTERM or SIGINT; return what was counted. Blocks the calling thread.
 
-    Raises what `Responder` raises when it cannot listen.
+    Raises what `Responder` raises when it cannot listen, ReflectorError when this process may
+    open too few files.
     """
-    _allow_descriptors(service.limits.connections + SPARE_DESCRIPTORS)
+    service = replace(service, limits=_bounded(service))
     with asyncio.Runner(loop_factory=_loop_factory(service.delays)) as runner:
         return runner.run(_serve(service))
 
@@ -51,7 +56,7 @@ async def _serve(service: Service) -> Counter[str]:
     async with Responder(
         service.listening, service.context, service.limits, service.delays
     ) as responder:
-        if _say_ready(service.ready_fd):
+        if _say_ready(service.ready_fd, service.greeting):
             await stop.wait()
         return responder.counters
 
@@ -76,18 +81,34 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def _allow_descriptors(needed: int) -> None:
-    """Raise the soft limit of open files as far as it goes; the bound on connections rules."""
+def _bounded(service: Service) -> Limits:
+    """The limits, with no more connections than this process may have descriptors for."""
+    reserved = 2 * len(service.listening.addresses) + SPARE_DESCRIPTORS
+    reachable = _raise_descriptor_limit(service.limits.connections + reserved)
+    if service.delays is not NO_DELAYS:
+        reachable = min(reachable, SELECT_DESCRIPTORS)
+    if reachable <= reserved:
+        raise ReflectorError(
+            f"this process may open {reachable} files; expected more than {reserved} (ulimit -n)"
+        )
+    connections = min(service.limits.connections, reachable - reserved)
+    return replace(service.limits, connections=connections)
+
+
+def _raise_descriptor_limit(needed: int) -> int:
+    """Raise the soft limit of open files to `needed`, or as far as it goes; what it is then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        reachable = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return needed
+    reachable = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+    return reachable
 
 
-def _say_ready(descriptor: int | None) -> bool:
+def _say_ready(descriptor: int | None, greeting: str) -> bool:
     """Write the ready line where it was asked for; False when nobody is there to read it."""
     if descriptor is None:
-        sys.stderr.write("Listening; Ctrl-C ends it.\n")
+        sys.stderr.write(greeting)
         return True
     try:
         os.write(descriptor, b"ready\n")

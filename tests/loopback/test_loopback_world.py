@@ -173,7 +173,10 @@ def test_a_responder_that_was_killed_is_noticed() -> None:
 
 def test_a_world_that_cannot_start_says_why() -> None:
     broken = LoopbackWorld(REGIONS, SITES, tls_port=9443, tcp_port=9443)
-    with pytest.raises(LabError, match=r"cannot start: .*port 9443: another program"), broken:
+    with (
+        pytest.raises(LabError, match=r"cannot start: .*--tcp-port: 9443; expected another"),
+        broken,
+    ):
         pass
 
 

@@ -109,7 +109,7 @@ def test_your_own_certificate_is_used_as_it_is(
     monkeypatch.setitem(sys.modules, "cryptography", None)  # not even needed
     context = server_context(own, ["mine.example"])
     assert handshake(context, made / "ca.pem", "yours.example")
-    assert {path.name for path in own.iterdir()} == {"server.pem", "server.key", ".lock"}
+    assert {path.name for path in own.iterdir()} == {"server.pem", "server.key"}  # not even a lock
 
 
 def test_half_a_certificate_of_your_own_is_an_error(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The responder as a process: ready line, SIGTERM, death of the parent, messages."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -119,6 +120,78 @@ def test_a_name_instead_of_an_address_is_a_usage_error(tmp_path: Path) -> None:
     assert "--bind: 'localhost'; expected an IPv4 or IPv6 address" in result.stderr
     assert "2 faults" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_port_for_both_is_a_usage_error(tmp_path: Path) -> None:
+    words = ["--bind", "127.0.0.1", "--certificate-directory", str(tmp_path)]
+    result = run(*words, "--tcp-port", "8443")
+    assert result.returncode == 2
+    assert "--tcp-port: 8443; expected another port than --tls-port" in result.stderr
+
+
+def test_a_person_is_told_where_it_listens_and_what_happened(
+    tmp_path: Path, own_address: str
+) -> None:
+    words = ["--bind", own_address, "--bind", own_address]
+    words += ["--certificate-directory", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE, *words], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == (
+        f"Listening on {own_address}: TLS 8443, TCP 8080. Ctrl-C ends it.\n"
+    )
+    assert process.stderr.readline() == f"Clients trust {tmp_path}/ca.pem.\n"
+    with socket.create_connection((own_address, 8080)) as held:
+        held.sendall(b"x")
+        time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=10)
+    assert (process.returncode, told) == (0, "Stopped. 1 accepted.\n")
+
+
+def test_few_descriptors_mean_few_connections(tmp_path: Path, own_address: str) -> None:
+    """50 descriptors, 34 of them spoken for: 16 connections live, the others are reset."""
+    words = ["--bind", own_address, "--certificate-directory", str(tmp_path)]
+    reader, writer = os.pipe()
+    script = 'ulimit -n 50; exec "$@"'
+    program = [sys.executable, "-m", MODULE, *words, "--ready-fd", str(writer)]
+    process = subprocess.Popen(["sh", "-c", script, "sh", *program], pass_fds=[writer])
+    os.close(writer)
+    assert os.read(reader, 100) == b"ready\n"
+    os.close(reader)
+    opened = [socket.create_connection((own_address, 8080)) for _ in range(20)]
+    assert ended(opened, count=4) == opened[16:]
+    for connection in opened[16:]:
+        with pytest.raises(ConnectionResetError):
+            connection.recv(1)
+    for connection in opened:
+        connection.close()
+    process.terminate()
+    assert process.wait(timeout=10) == 0
+
+
+def ended(opened: list[socket.socket], count: int) -> list[socket.socket]:
+    """Those that the other side ended, once there are `count` of them, or after 5 s."""
+    deadline = time.monotonic() + 5
+    while True:
+        readable = select.select(opened, [], [], 0.1)[0]
+        if len(readable) >= count or time.monotonic() > deadline:
+            return readable
+        time.sleep(0.02)
+
+
+def test_too_few_descriptors_are_one_sentence(tmp_path: Path, own_address: str) -> None:
+    words = ["--bind", own_address, "--certificate-directory", str(tmp_path)]
+    script = 'ulimit -n 34; exec "$@"'
+    result = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-m", MODULE, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 5
+    assert "may open 34 files; expected more than 34 (ulimit -n)" in result.stderr
 
 
 def test_a_taken_port_is_one_sentence(tmp_path: Path, own_address: str) -> None:
