@@ -110,8 +110,7 @@ def budget(
     lookup = Lookup(evaluation)
     selected = select(lookup, wanted)
     if not selected.lines:
-        message = "there is no such budget line; nothing that it could rest on was measured."
-        raise fail(message, ExitCode.NOTHING_MEASURED)
+        raise fail(_why_nothing(lookup, wanted), ExitCode.NOTHING_MEASURED)
     _print(lookup, selected, format)
     _say(selected, format, undecided)
     raise typer.Exit(_exit_code(selected.verdict, undecided))
@@ -123,6 +122,17 @@ def _refuse(evaluation: "Evaluation", wanted: Wanted) -> None:
     known = {line.percentile for line in evaluation.lines}
     words = tuple(f"{value:g}" for value in sorted(known))
     refuse_unknown("percentile", tuple(f"{value:g}" for value in wanted.percentiles), words)
+
+
+def _why_nothing(lookup: "Lookup", wanted: Wanted) -> str:
+    if wanted.which is not Sites.RECOMMENDED or not lookup.evaluation.lines:
+        return "there is no such budget line; nothing that it could rest on was measured."
+    why = [
+        f"{tier.name}: no site is recommended: {' '.join(choice.reasons)}"
+        for tier in lookup.tiers
+        if (choice := lookup.chosen(tier.name)) and not choice.sites
+    ]
+    return "\n".join([*why, "The lines of all sites: --sites all."])
 
 
 def _exit_code(verdict: Verdict, undecided: Undecided) -> ExitCode:

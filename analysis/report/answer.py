@@ -76,15 +76,15 @@ def _glance_table(lookup: Lookup) -> Table:
 def _glance_row(lookup: Lookup, tier: TierInfo) -> Row:
     head = Cell(tier.title or tier.name, (f"network {given(tier.network_allowance_ms)} ms",))
     choice = lookup.chosen(tier.name)
-    if choice is None:
-        return (head, "no choice could be computed", *(NOT_KNOWN for _ in range(4)))
+    if choice is None or not choice.sites:
+        return (head, "no site can be recommended", *("none" for _ in range(3)), "no")
     return (
         head,
         listed((lookup.site(name) for name in choice.sites), none="no site"),
         share(_weight(choice, Verdict.PASS) / (lookup.total_weight or 1.0)),
         _short(choice, choice.value),
         _short(choice, choice.margin) if choice.margin is not None else "no other choice",
-        Cell("yes") if choice.decided else Cell("? undecided", tone=Tone.UNDECIDED),
+        "yes" if choice.decided else Cell("? undecided", tone=Tone.UNDECIDED),
     )
 
 
@@ -108,7 +108,8 @@ def _tier_blocks(lookup: Lookup, tier: TierInfo) -> list[Block]:
         blocks.append(Bullets("Why:", choice.reasons))
     if choice.would_change:
         blocks.append(Bullets("What would change this answer:", choice.would_change))
-    blocks.append(_assignment_table(lookup, tier, choice))
+    if choice.assignments:
+        blocks.append(_assignment_table(lookup, tier, choice))
     return [*blocks, _choices_table(lookup, tier, choice)]
 
 
@@ -133,6 +134,8 @@ def _card(lookup: Lookup, tier: TierInfo, choice: Recommendation) -> Facts:
 
 def _sentence(lookup: Lookup, choice: Recommendation) -> str:
     sites = listed((lookup.site(name) for name in choice.sites), none="no site")
+    if not choice.sites:
+        return "No site can be recommended on these measurements."
     if choice.decided:
         return f"Take {sites}."
     others = listed((lookup.site(name) for name in choice.next_best_sites), none="the next choice")
@@ -140,6 +143,8 @@ def _sentence(lookup: Lookup, choice: Recommendation) -> str:
 
 
 def _value(choice: Recommendation, value: float | None) -> str:
+    if not choice.sites:
+        return "none: there is no choice"
     if choice.objective is Objective.COVERING:
         return NOT_KNOWN if value is None else f"{share(value)} of the traffic is covered"
     return f"{ms(value)}, weighted mean over the regions (upper interval ends)"
@@ -160,6 +165,8 @@ def _coverage(lookup: Lookup, choice: Recommendation) -> str:
 
 
 def _next_best(lookup: Lookup, choice: Recommendation) -> str:
+    if not choice.sites:
+        return "there is no choice to compare with"
     if not choice.next_best_sites:
         return "there is no other choice of this many sites"
     sites = listed(lookup.site(name) for name in choice.next_best_sites)
@@ -167,6 +174,8 @@ def _next_best(lookup: Lookup, choice: Recommendation) -> str:
 
 
 def _margin(choice: Recommendation) -> str:
+    if not choice.sites:
+        return "none: there is no choice"
     if choice.margin is None:
         return NOT_KNOWN if choice.next_best_sites else "no other choice to compare with"
     size = share(choice.margin) if choice.objective is Objective.COVERING else ms(choice.margin)
@@ -176,6 +185,8 @@ def _margin(choice: Recommendation) -> str:
 
 def failover_facts(lookup: Lookup, choice: Recommendation) -> list[tuple[str, str]]:
     """What happens when a site of the choice is lost."""
+    if not choice.sites:
+        return []
     if len(choice.sites) == 1:
         text = f"{lookup.site(choice.sites[0])} is the only site of this choice: nothing is left"
         return [("When a site is down", text)]
@@ -250,7 +261,7 @@ def _choices_table(lookup: Lookup, tier: TierInfo, shown: Recommendation) -> Tab
 
 
 def _choice_row(lookup: Lookup, choice: Recommendation, shown: bool) -> Row:
-    names = listed(lookup.site(name) for name in choice.sites)
+    names = listed((lookup.site(name) for name in choice.sites), none="no site")
     return (
         str(choice.k),
         Cell(names, ("shown above",), Tone.CHOSEN) if shown else names,

@@ -122,9 +122,10 @@ def chosen(
     """
     weights = {region.name: region.weight for region in regions}
 
-    def rank(choice: Recommendation) -> tuple[float, int, bool]:
-        uncovered = sum(weights.get(name, 1.0) for name in choice.uncovered)
-        return round(uncovered, 9), choice.k, choice.objective is not Objective.P_MEDIAN
+    def rank(choice: Recommendation) -> tuple[bool, float, int, bool]:
+        uncovered = round(sum(weights.get(name, 1.0) for name in choice.uncovered), 9)
+        second = choice.objective is not Objective.P_MEDIAN
+        return not choice.sites, uncovered, choice.k, second
 
     return min(recommendations, key=rank, default=None)
 

@@ -1,6 +1,7 @@
 """`pathbudget report`: files written whole, formats by suffix, clear messages."""
 
 import json
+import random
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -147,13 +148,14 @@ def test_an_empty_store_is_four(tmp_path: Path) -> None:
 def measurement(number: int) -> Measurement:
     """Two hundred round trips of about 2 ms, and two losses."""
     begun = 1_790_000_000_000_000_000 + number
+    generator = random.Random(number)
     samples = tuple(
         Sample(
             seq=seq,
             metric="rtt",
             sent_unix_ns=begun + seq * 250_000_000,
             clock_source=ClockSource.KERNEL,
-            value_ns=2_000_000 + 7919 * seq % 500_000,
+            value_ns=2_000_000 + generator.randrange(500_000),
         )
         for seq in range(200)
     )

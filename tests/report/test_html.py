@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from pathbudget.analysis.report.html import render_html
-from pathbudget.analysis.results import Evaluation
+from pathbudget.analysis.results import Evaluation, Failover
 
 EvaluationFactory = Callable[..., Evaluation]
 
@@ -189,3 +190,30 @@ def test_times_name_their_zone(evaluation: Evaluation) -> None:
     stamps = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: \w+)?", visible)
     assert stamps
     assert all(stamp.endswith(" UTC") for stamp in stamps)
+
+
+def test_no_recommendable_site_is_said(evaluation: Evaluation) -> None:
+    none = tuple(
+        msgspec.structs.replace(
+            choice, sites=(), assignments=(), value=None, margin=None, next_best_sites=()
+        )
+        for choice in evaluation.recommendations
+    )
+    page = Page(render_html(msgspec.structs.replace(evaluation, recommendations=none)))
+    assert "No site can be recommended on these measurements." in page.visible
+    assert "Take " not in page.visible.replace("Take Cost", "").replace("Tier Take", "")
+
+
+def test_what_happens_when_a_site_is_down(evaluation: Evaluation) -> None:
+    lost = Failover(lost_site="dallas", value=61.2, unserved=("ap-ne",))
+    kept = Failover(lost_site="ashburn", value=40.0, unserved=())
+    choices = tuple(
+        msgspec.structs.replace(choice, failover=(lost, kept))
+        for choice in evaluation.recommendations
+    )
+    visible = Page(
+        render_html(msgspec.structs.replace(evaluation, recommendations=choices))
+    ).visible
+    assert "Without Dallas, 1950 Stemmons 61.2 ms, weighted mean" in visible
+    assert "not served: Tōkyō 東京" in visible
+    assert "every region is still served" in visible

@@ -87,3 +87,12 @@ def test_the_choice_shown_is_the_smallest_that_covers_most(evaluation: Evaluatio
     smallest = chosen(equal, evaluation.regions)
     assert smallest is not None
     assert smallest.k == 1
+
+
+def test_a_choice_without_sites_is_shown_only_when_there_is_no_other(
+    evaluation: Evaluation,
+) -> None:
+    every = Lookup(evaluation).recommendations("voice-ai")
+    empty = msgspec.structs.replace(every[0], sites=(), assignments=(), uncovered=())
+    assert chosen((empty, every[1]), evaluation.regions) == every[1]
+    assert chosen((empty,), evaluation.regions) == empty
