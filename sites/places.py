@@ -7,7 +7,7 @@ from pathbudget.sites.geodesy import distance_km
 
 Place = Region | Site
 
-FAR_KM = 4000
+FAR_KM = 2500
 """Farther than this from every known place of its country, coordinates are suspect ..."""
 NEAR_KM = 1000
 """... if the same two numbers the other way round are this near to one."""
