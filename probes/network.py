@@ -35,7 +35,7 @@ from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
 from pathbudget.probes.tcp_socket import StampedTcpSocket
 from pathbudget.probes.timer import PreciseTimer
 
-__all__ = ["Network", "SystemNetwork", "icmp_remedy", "try_icmp"]
+__all__ = ["Network", "SystemNetwork", "icmp_remedy", "try_icmp", "try_udp"]
 
 _FAMILY = {AddressFamily.IPV4: socket.AF_INET, AddressFamily.IPV6: socket.AF_INET6}
 _ICMP = {AddressFamily.IPV4: socket.IPPROTO_ICMP, AddressFamily.IPV6: socket.IPPROTO_ICMPV6}
@@ -59,6 +59,11 @@ def try_icmp(family: AddressFamily, *, privileged: bool) -> socket.socket:
     return socket.socket(_FAMILY[family], kind, _ICMP[family])
 
 
+def try_udp() -> socket.socket:
+    """Open a socket that everybody may have, to ask the kernel about its options."""
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
 class SystemNetwork:
     """The network of this host, in the network namespace of the thread that calls.
 
@@ -72,7 +77,7 @@ class SystemNetwork:
         self._connections: set[StampedTcpSocket] = set()
         # The kernel stamps packets only while somebody asks for it, and starts late: the first
         # packets of a fresh socket go without. So one socket asks for as long as we live.
-        keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        keeper = try_udp()
         stamps.switch_on(keeper, stamps.RX_SOFTWARE | stamps.SOFTWARE)
         self._release = weakref.finalize(self, os.close, keeper.detach())
 

@@ -25,6 +25,24 @@ class _TimerSpec(ctypes.Structure):
     _fields_ = (("interval", _Timespec), ("value", _Timespec))
 
 
+def timerfd_works() -> bool:
+    """Whether this host has timerfd."""
+    descriptor = _open_timerfd()
+    if descriptor is None:
+        return False
+    os.close(descriptor)
+    return True
+
+
+def _open_timerfd() -> int | None:
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor = int(libc.timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))
+    except (AttributeError, OSError):
+        return None
+    return descriptor if descriptor >= 0 else None
+
+
 class PreciseTimer:
     """Any number of waits on one timerfd; lives in one event loop."""
 
@@ -34,8 +52,10 @@ class PreciseTimer:
         self._order = itertools.count()
         self._armed: int | None = None
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._descriptor = self._open()
         self._fallback: asyncio.TimerHandle | None = None
+        self._descriptor = _open_timerfd()
+        if self._descriptor is not None:
+            self.loop.add_reader(self._descriptor, self._ring)
 
     @property
     def precise(self) -> bool:
@@ -64,16 +84,6 @@ class PreciseTimer:
                 self.loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = None
-
-    def _open(self) -> int | None:
-        try:
-            descriptor = self._libc.timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)
-        except AttributeError:
-            return None
-        if descriptor < 0:
-            return None
-        self.loop.add_reader(descriptor, self._ring)
-        return int(descriptor)
 
     def _arm(self) -> None:
         while self._waits and self._waits[0][2].done():

@@ -15,6 +15,7 @@ COMMANDS: tuple[str, ...] = (
     "store",
     "lab",
     "responder",
+    "capabilities",
 )
 """Modules of this folder in the order of the help; each has ``register(application)``."""
 

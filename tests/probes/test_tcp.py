@@ -29,7 +29,11 @@ async def test_connect_is_the_kernels_estimate(
     collector: Collector, serve: Callable[..., int], address: str, until: Until
 ) -> None:
     ends: list[bytes] = []
-    port = serve(lambda connection: ends.append(connection.recv(10)), address)
+
+    def handle(connection: socket.socket) -> None:
+        ends.append(connection.recv(10))
+
+    port = serve(handle, address)
     probe = collector.open(TCP)
     probe.fire(shot_at(address, port=port, resolve=True, lateness_ns=9))
     await probe.drain()
@@ -67,7 +71,11 @@ async def test_a_server_that_talks_first_is_not_reset(
 async def test_a_blocked_loop_does_not_move_the_connect_time(
     collector: Collector, serve: Callable[..., int]
 ) -> None:
-    port = serve(lambda connection: connection.recv(10))
+
+    def handle(connection: socket.socket) -> None:
+        connection.recv(10)
+
+    port = serve(handle)
     probe = collector.open(TCP)
     for seq in range(5):
         probe.fire(shot_at("127.0.0.1", seq=seq, port=port))
