@@ -82,9 +82,10 @@ class _Lazy:
         sample_path = self._layout.sample_file(self._path)
         rows = SampleRows(sample_path)
         for envelope, count, _ in envelope_counts(self._path):
-            part = rows.take(count)
             if selection.takes(envelope):
-                yield whole(sample_path, envelope, count, part)
+                yield whole(sample_path, envelope, count, rows.take(count))
+            else:
+                rows.skip(count)
 
 
 def _merge(streams: list[_Lazy], selection: Selection) -> Iterator[Measurement]:

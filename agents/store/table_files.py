@@ -152,30 +152,54 @@ def envelope_counts(path: Path) -> Iterator[tuple[Measurement, int, int]]:
 
 
 class SampleRows:
-    """The rows of a sample file, taken from the front."""
+    """The rows of a sample file, taken from the front. Row groups that are skipped are not read."""
 
     def __init__(self, path: Path, columns: Sequence[str] | None = _OWN_COLUMNS) -> None:
-        self._groups = row_groups(path, columns)
-        self._rest: pa.Table | None = None
+        self._path = path
+        self._columns = columns
+        self._sizes: list[int] | None = None
+        self._group = 0
+        self._used = 0
+        """Rows of the present group that are behind us."""
+        self._to_skip = 0
+        self._table: pa.Table | None = None
 
-    def take(self, count: int) -> pa.Table | None:
-        """The next `count` rows, fewer at the end of the file; None at the end."""
+    def skip(self, count: int) -> None:
+        """Pass over the next `count` rows."""
+        self._to_skip += count
+
+    def take(self, count: int) -> pa.Table:
+        """The next `count` rows, fewer at the end of the file. Raises StoreError."""
+        if self._sizes is None:
+            self._sizes = _read(self._path, _group_sizes)
         parts: list[pa.Table] = []
-        while count > 0:
-            if self._rest is None or not len(self._rest):
-                self._rest = next(self._groups, None)
-                if self._rest is None:
-                    break
-            parts.append(self._rest.slice(0, count))
-            self._rest = self._rest.slice(len(parts[-1]))
-            count -= len(parts[-1])
-        return pa.concat_tables(parts) if parts else None
+        while count > 0 and self._group < len(self._sizes):
+            part = self._part(self._sizes[self._group], count)
+            if part is not None:
+                parts.append(part)
+                count -= len(part)
+        return pa.concat_tables(parts) if parts else arrow_schema.SAMPLE_SCHEMA.empty_table()
+
+    def _part(self, size: int, count: int) -> pa.Table | None:
+        """Rows of the present group; None, moving on to the next, when nothing of it is left."""
+        skipped = min(self._to_skip, size - self._used)
+        self._used += skipped
+        self._to_skip -= skipped
+        if self._used == size:
+            self._group, self._used, self._table = self._group + 1, 0, None
+            return None
+        if self._table is None:
+            self._table = _read(self._path, self._load)
+        part = self._table.slice(self._used, count)
+        self._used += len(part)
+        return part
+
+    def _load(self, file: pq.ParquetFile) -> pa.Table:
+        return _row_group(file, index=self._group, columns=self._columns)
 
 
-def whole(path: Path, envelope: Measurement, count: int, rows: pa.Table | None) -> Measurement:
+def whole(path: Path, envelope: Measurement, count: int, rows: pa.Table) -> Measurement:
     """The measurement with its samples. Raises StoreError when `rows` are not they."""
-    if rows is None:
-        rows = arrow_schema.SAMPLE_SCHEMA.empty_table()
     try:
         return arrow_schema.with_samples(envelope, count, rows)
     except RecordError as error:
@@ -188,6 +212,11 @@ def _naming(path: Path, items: Iterable[Item]) -> Iterator[Item]:
         yield from items
     except RecordError as error:
         raise StoreError(f"{path}: {error}") from None
+
+
+def _group_sizes(file: pq.ParquetFile) -> list[int]:
+    groups = range(file.num_row_groups)
+    return [file.metadata.row_group(index).num_rows for index in groups]
 
 
 def _row_group(file: pq.ParquetFile, index: int, columns: Sequence[str] | None) -> pa.Table:

@@ -114,6 +114,18 @@ def with_file_limit() -> Callable[[int, Callable[[], str]], str]:
 
 
 @pytest.fixture
+def with_open_files() -> Callable[[int, Callable[[], str]], str]:
+    """Call a function that may open so many files more than are open already."""
+
+    def call(more: int, function: Callable[[], str]) -> str:
+        limit = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir()) + more
+        soft_hard = (limit, limit)
+        return _forked(function, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, soft_hard))
+
+    return call
+
+
+@pytest.fixture
 def killed_at() -> Callable[[str, Callable[[Callable[[str], None]], object]], int]:
     """Call a function in a child that dies of SIGKILL at a step; returns the signal, 0 if none."""
 
