@@ -44,10 +44,15 @@ class Chart:
 
 
 def label(text: str, limit: int = 22) -> str:
-    """`text` for an axis or a hover box: cut to `limit`, and no markup in it can act."""
+    """`text` for an axis or a hover box: cut to `limit`, and no markup in it can act.
+
+    Cut in the middle: names that begin alike tend to differ at the end.
+    """
     one_line = " ".join(text.split())
-    cut = one_line if len(one_line) <= limit else one_line[: limit - 1].rstrip() + "…"
-    return html.escape(cut)
+    if len(one_line) > limit:
+        tail = limit // 3
+        one_line = f"{one_line[: limit - tail - 1].rstrip()}…{one_line[-tail:].lstrip()}"
+    return html.escape(one_line)
 
 
 def base_layout(**more: Any) -> Layout:

@@ -27,7 +27,7 @@ from pathbudget.sites.backdrop import ATTRIBUTION, backdrop_points
 LAND = "#d3d8d2"
 REGION = "#c2571a"
 LABELS = 40
-CREDIT = f"The dots show where people live. {ATTRIBUTION}."
+CREDIT = f"A name that would cover another one is left out. {ATTRIBUTION}: where people live."
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +141,14 @@ def _land(frame: Frame) -> Trace:
 def _lines(
     regions: list[RegionInfo], sites: list[SiteInfo], pairs: tuple[tuple[str, str], ...]
 ) -> Trace:
-    froms = {region.name: _where(region) for region in regions}
-    tos = {site.name: _where(site) for site in sites}
+    origins = {region.name: _where(region) for region in regions}
+    ends = {site.name: _where(site) for site in sites}
     xs: list[float | None] = []
     ys: list[float | None] = []
     for region, site in pairs:
-        if region in froms and site in tos:
+        if region in origins and site in ends:
             for (latitude, longitude), (latitude2, longitude2) in segments(
-                froms[region], tos[site]
+                origins[region], ends[site]
             ):
                 xs += [longitude, longitude2, None]
                 ys += [latitude, latitude2, None]
