@@ -8,7 +8,7 @@ the link, so a run repeats whatever the order of packets on other links.
 import random
 from collections.abc import Callable
 
-from pathbudget.agents.lab.link import DirectionModel, Order, VariationKind
+from pathbudget.agents.lab.link import NORMAL_CUT, DirectionModel, Order, VariationKind
 
 _FLOWS_KEPT = 4096
 _FCS = 4
@@ -96,10 +96,11 @@ def _variation(model: DirectionModel, generator: random.Random) -> Callable[[], 
     scale, share, shape = variation.scale_ns, variation.share, variation.shape
     if variation.kind is VariationKind.NONE or not scale or not share:
         return None
+    cut = NORMAL_CUT * scale
     gauss, pareto, uniform = generator.gauss, generator.paretovariate, generator.random
 
     def normal() -> int:
-        return int(gauss(0.0, scale))
+        return int(max(-cut, min(cut, gauss(0.0, scale))))
 
     def heavy() -> int:
         return int(scale * (pareto(shape) - 1.0))

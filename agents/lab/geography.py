@@ -79,7 +79,7 @@ def hub_places(places: Sequence[Place], count: int) -> list[Place]:
         return sum(min(apart_km(place, hub) for hub in hubs) for place in places)
 
     taken: list[Place] = []
-    for _ in range(min(count, len(places))):
+    for _ in range(min(count, len(set(places)))):
         left = [place for place in places if place not in taken]
         taken.append(min(left, key=lambda place: total_km([*taken, place])))
     return taken

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pathbudget.agents.lab.namespaces import inside
@@ -24,22 +24,28 @@ class HelperProcess:
         namespace: int,
         *,
         keep: Sequence[int] = (),
-        environment: Mapping[str, str] | None = None,
+        order: bytes = b"",
     ) -> None:
-        """`namespace` and `keep` are descriptors; `keep` are handed on. Raises OSError."""
+        """`namespace` and `keep` are descriptors; `keep` are handed on, `order` is its input.
+
+        Raises OSError.
+        """
         self.name = name
         self._errors = os.memfd_create(f"stderr of {name}", os.MFD_CLOEXEC)
-        with inside(namespace):
-            self._process = subprocess.Popen(  # noqa: S603
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._errors,
-                stderr=self._errors,
-                pass_fds=keep,
-                env=environment,
-                # Ctrl-C is for the user's command; a lab ends when its owner says so.
-                process_group=0,
-            )
+        try:
+            with inside(namespace), os.fdopen(_file_of(order), "rb") as given:
+                self._process = subprocess.Popen(  # noqa: S603
+                    command,
+                    stdin=given,
+                    stdout=self._errors,
+                    stderr=self._errors,
+                    pass_fds=keep,
+                    # Ctrl-C is for the user's command; a lab ends when its owner says so.
+                    process_group=0,
+                )
+        except BaseException:
+            os.close(self._errors)
+            raise
 
     @property
     def pid(self) -> int:
@@ -67,6 +73,13 @@ class HelperProcess:
         self._process.kill()
         self._process.wait()
         os.close(self._errors)
+
+
+def _file_of(octets: bytes) -> int:
+    descriptor = os.memfd_create("order", os.MFD_CLOEXEC)
+    os.write(descriptor, octets)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _ending(code: int) -> str:

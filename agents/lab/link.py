@@ -13,9 +13,13 @@ class VariationKind(StrEnum):
 
     NONE = "none"
     NORMAL = "normal"
-    """delay + N(0, scale), never below zero delay. The configured delay is the mean."""
+    """delay + N(0, scale), cut at 4 scales and at zero delay. The configured delay is the mean."""
     PARETO = "pareto"
     """delay + scale * (X - 1), X Pareto with `shape`. The configured delay is the minimum."""
+
+
+NORMAL_CUT = 4
+"""Scales from the mean at which the normal variation ends; 1 packet in 16,000 meets an end."""
 
 
 class Order(StrEnum):

@@ -118,6 +118,9 @@ class LabReport(msgspec.Struct, frozen=True):
             cpu_seconds=self.cpu_seconds - earlier.cpu_seconds,
         )
 
+    def __str__(self) -> str:
+        return self.sentence()
+
     def sentence(self) -> str:
         """One line for a person."""
         text = (

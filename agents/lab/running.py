@@ -114,7 +114,7 @@ class Lab:
             )
             for node in self.world.nodes.values()
         }
-        answering = bool(self._services.processes)
+        answering = bool(self._services.sites)
         ca_file = f"{path_of(self._folder)}/ca.pem" if answering else ""
         return session.LabSession(nodes, ca_file)
 

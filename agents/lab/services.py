@@ -1,88 +1,103 @@
-"""What answers at the sites beside the kernel: one responder per site, TLS 1.3 and TCP."""
+"""What answers at the sites beside the kernel: TLS 1.3 on port 8443, TCP on port 8080."""
 
 import os
 import select
 import sys
 import time
+from collections.abc import Sequence
 
-from pathbudget.agents.lab.fabric import Fabric, NodeSpace
+import msgspec
+
+from pathbudget.agents.lab.fabric import Fabric
 from pathbudget.agents.lab.helper_process import HelperProcess
 from pathbudget.agents.lab.topology import NodeKind
 from pathbudget.probes.errors import LabError
 from pathbudget.probes.record import AddressFamily
 
 READY_SECONDS = 30.0
+READY = b"ready\n"
 TLS_PORT = 8443
 TCP_PORT = 8080
+COMMAND = (sys.executable, "-m", "pathbudget.agents.lab.answering")
 
 
 class Services:
-    """All responders of a lab. They start together; `wait` returns when all of them listen."""
+    """The responders of a lab. They boot while the lab is wired; `wait` returns when they listen.
 
-    def __init__(self, fabric: Fabric, folder: str, command: tuple[str, ...] = ()) -> None:
-        """`folder` is for the certificates; `command` replaces the responder (tests)."""
-        self.processes: list[HelperProcess] = []
-        self._waiting: list[tuple[int, HelperProcess]] = []
-        self._command = command or (sys.executable, "-m", "pathbudget.agents.responder")
-        self._fabric = fabric
-        try:
-            for space in fabric.spaces.values():
-                if space.node.kind is NodeKind.SITE and space.node.responder:
-                    self._start(space, folder)
-        except BaseException:
-            self.close()
-            raise
+    `folder` is for the certificates; `command` stands in for the responders in tests.
+    """
 
-    def _start(self, space: NodeSpace, folder: str) -> None:
-        reader, writer = os.pipe()
-        name = space.node.name
-        world = self._fabric.world
-        options = [
-            *(f"--bind={world.address_of(name, family)}" for family in AddressFamily),
-            f"--tls-port={TLS_PORT}",
-            f"--tcp-port={TCP_PORT}",
-            f"--certificate-directory={folder}",
-            f"--ready-fd={writer}",
-            "--die-with-parent",
+    def __init__(self, fabric: Fabric, folder: str, command: Sequence[str] = ()) -> None:
+        self.sites = [
+            space
+            for space in fabric.spaces.values()
+            if space.node.kind is NodeKind.SITE and space.node.responder
         ]
+        self._process: HelperProcess | None = None
+        self._reader, writer = os.pipe()
         try:
-            process = HelperProcess(
-                f"the responder of {name}",
-                [*self._command, *options],
-                space.descriptor,
-                keep=[writer],
-            )
+            if self.sites:
+                self._process = self._start(fabric, folder, writer, command or COMMAND)
         except BaseException:
-            os.close(reader)
+            os.close(self._reader)
             raise
         finally:
             os.close(writer)
-        self.processes.append(process)
-        self._waiting.append((reader, process))
+
+    def _start(
+        self, fabric: Fabric, folder: str, writer: int, command: Sequence[str]
+    ) -> HelperProcess:
+        sites = [
+            {
+                "site": space.node.name,
+                "namespace": space.descriptor,
+                "addresses": [
+                    fabric.world.address_of(space.node.name, family) for family in AddressFamily
+                ],
+            }
+            for space in self.sites
+        ]
+        order = {
+            "folder": folder,
+            "ready": writer,
+            "tls_port": TLS_PORT,
+            "tcp_port": TCP_PORT,
+            "sites": sites,
+        }
+        return HelperProcess(
+            "the responder process",
+            command,
+            self.sites[0].descriptor,
+            keep=[writer, *(space.descriptor for space in self.sites)],
+            order=msgspec.json.encode(order),
+        )
 
     def wait(self) -> None:
-        """Return when all listen. Raises LabError with the words of one that does not."""
+        """Return when all listen. Raises LabError with the words of the process if they do not."""
         deadline = time.monotonic() + READY_SECONDS
-        while self._waiting:
-            reader, process = self._waiting[-1]
+        said = b""
+        while self._process and said.count(READY) < len(self.sites):
             left = max(0.0, deadline - time.monotonic())
-            ready = select.select([reader], [], [], left)[0]
-            if not ready or os.read(reader, 64) != b"ready\n":
-                said = process.last_words()
-                raise LabError(f"{process.name} does not listen: {said}")
-            self._waiting.pop()
-            os.close(reader)
+            octets = b""
+            if select.select([self._reader], [], [], left)[0]:
+                octets = os.read(self._reader, 4096)
+            if not octets:
+                self._process.wait_briefly()
+                raise LabError(f"no responder at the sites: {self._process.last_words()}")
+            said += octets
 
     def check(self) -> None:
-        """Raise LabError when one of them is dead."""
-        for process in self.processes:
-            process.check()
+        """Raise LabError when a responder is dead."""
+        if self._process:
+            self._process.check()
+
+    @property
+    def pid(self) -> int | None:
+        """The process that started the responders, if there are any."""
+        return self._process.pid if self._process else None
 
     def close(self) -> None:
         """End all of them."""
-        for reader, _ in self._waiting:
-            os.close(reader)
-        self._waiting.clear()
-        for process in self.processes:
-            process.stop()
-        self.processes.clear()
+        os.close(self._reader)
+        if self._process:
+            self._process.stop()

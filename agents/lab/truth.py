@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pathbudget.agents.lab.link import DirectionModel, VariationKind
+from pathbudget.agents.lab.link import NORMAL_CUT, DirectionModel, VariationKind
 from pathbudget.agents.lab.topology import LinkPass
 from pathbudget.agents.lab.world import World
 
@@ -32,8 +32,6 @@ TAIL = 1e-7
 ECHO_OCTETS = 84
 """An ICMP echo with 56 octets of data, as IPv4 packet."""
 ETHERNET_OCTETS = 18
-Z_TAIL = 5.2
-"""Normal deviates beyond this have a probability of 1e-7."""
 
 Key = tuple[str, str]
 
@@ -43,7 +41,7 @@ class Truth:
     """Round trip between one region and one site. Times in ms; `loss` of request or reply."""
 
     minimum_ms: float
-    """Smallest possible RTT. With normal variation it is never met; see `smallest_of_ms`."""
+    """Smallest possible RTT. With normal variation it is hardly met; see `smallest_of_ms`."""
     loss: float
     cell_ms: float
     terms: int
@@ -137,8 +135,9 @@ def is_random(model: DirectionModel) -> bool:
 
 def _below(model: DirectionModel) -> int:
     """How far below the configured delay a packet can get."""
-    normal = model.variation.kind is VariationKind.NORMAL
-    return model.delay_ns if normal and model.variation.scale_ns else 0
+    if model.variation.kind is not VariationKind.NORMAL or not model.variation.share:
+        return 0
+    return min(NORMAL_CUT * model.variation.scale_ns, model.delay_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +151,10 @@ class Grid:
     def for_loops(cls, loops: Iterable[list[LinkPass]]) -> "Grid":
         """As fine as the widest round trip allows."""
         widths: list[float] = []
-        lowest = 0.0
+        lowest = 0
         for loop in loops:
             random = [step.model for step in loop if is_random(step.model)]
-            deepest = max((_reach_below(model) for model in random), default=0.0)
+            deepest = max((_below(model) for model in random), default=0)
             lowest = max(lowest, deepest)
             above = _reach_above(random)
             widths.append(above + len(random) * deepest)
@@ -173,12 +172,6 @@ class Grid:
         return numpy.fft.rfft(numpy.diff(below), 2 * CELLS)
 
 
-def _reach_below(model: DirectionModel) -> float:
-    if model.variation.kind is not VariationKind.NORMAL:
-        return 0.0
-    return min(Z_TAIL * model.variation.scale_ns, model.delay_ns)
-
-
 def _reach_above(models: list[DirectionModel]) -> float:
     """Width that holds the sum of the terms but for about `TAIL` each."""
     counts = Counter(models)
@@ -189,7 +182,7 @@ def _one_above(model: DirectionModel) -> float:
     variation = model.variation
     reach = float(model.reorder_by_ns) if model.reorder else 0.0
     if variation.kind is VariationKind.NORMAL:
-        return reach + Z_TAIL * variation.scale_ns
+        return reach + NORMAL_CUT * variation.scale_ns
     if variation.kind is VariationKind.PARETO:
         return reach + variation.scale_ns * math.pow(TAIL, -1 / variation.shape)
     return reach
@@ -218,7 +211,8 @@ def _variation_distribution(
         return at_zero
     if variation.kind is VariationKind.NORMAL:
         varied = _normal_distribution(values / variation.scale_ns)
-        varied[values < -model.delay_ns] = 0.0  # never below zero delay
+        varied[values < -_below(model)] = 0.0
+        varied[values >= NORMAL_CUT * variation.scale_ns] = 1.0
     else:
         ratio = numpy.maximum(values, 0) / variation.scale_ns + 1
         varied = numpy.where(values >= 0, 1 - ratio**-variation.shape, 0.0)
