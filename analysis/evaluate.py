@@ -112,7 +112,9 @@ class _Evaluator:
         options: EvaluationOptions,
     ) -> None:
         self.intake, self.catalogue, self.tiers, self.options = intake, catalogue, tiers, options
-        self.series, self.vantage_names = intake.samples.finish()
+        self.series, vantages = intake.samples.finish()
+        points = intake.places.points
+        self.vantages_at = {i: points[name] for i, name in enumerate(vantages) if name in points}
         self.regions = intake.places.regions(catalogue)
         self.sites = intake.places.sites(catalogue)
         self.by_pair: dict[PairName, list[Series]] = {}
@@ -161,18 +163,13 @@ class _Evaluator:
 
     def _evaluate_pair(self, region: RegionInfo, site: SiteInfo) -> None:
         series = self.by_pair.get((region.name, site.name), [])
-        points = self.intake.places.points
         pair, findings = pair_of(
             region.name,
             site.name,
             series,
             region_at=point_of(region),
             site_at=point_of(site),
-            vantages_at={
-                number: points[name]
-                for number, name in enumerate(self.vantage_names)
-                if name in points
-            },
+            vantages_at=self.vantages_at,
         )
         self.pairs.append(pair)
         self.findings += findings

@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pathbudget.analysis.results import Finding, FindingKind, Pair
 from pathbudget.analysis.series import NS_PER_MS, Series
 from pathbudget.probes.record import Metric
@@ -35,12 +33,11 @@ def nearest_answers(series: Sequence[Series]) -> dict[int, Nearest]:
             continue
         floor_ns = one.noise_floor_ns
         noise_ms = CLOCK_SLACK_MS if floor_ns is None else floor_ns / NS_PER_MS
-        for vantage in np.unique(one.track.vantages):
-            values = one.track.values_ns[one.track.vantages == vantage]
+        for vantage, values in one.track.by_vantage():
             minimum_ms = float(values.min()) / NS_PER_MS
-            known = best.get(int(vantage))
+            known = best.get(vantage)
             if math.isfinite(minimum_ms) and (known is None or minimum_ms < known.minimum_ms):
-                best[int(vantage)] = Nearest(int(vantage), minimum_ms, noise_ms)
+                best[vantage] = Nearest(vantage, minimum_ms, noise_ms)
     return best
 
 

@@ -30,7 +30,7 @@ class PathSeries:
     family: str | None
     round_trips: Track | None
     source: str
-    """``icmp``, ``connect`` or ``tls``: what the round trips are times of."""
+    """What the round trips are times of: ``icmp`` or another probe, ``connect``, ``tls``."""
     setups: dict[Mode, Track]
     noise_floor_ns: int | None
     findings: tuple[Finding, ...] = ()
@@ -71,6 +71,11 @@ class _Candidate:
         self.by_metric.setdefault((key.probe, key.metric, key.mode), []).append(series.track)
         if series.noise_floor_ns is not None:
             self.noise_floor_ns = max(self.noise_floor_ns or 0, series.noise_floor_ns)
+
+    def echo_probe(self) -> str:
+        """Who measured the round trips: ``icmp`` where it did, else whatever probe did."""
+        probes = {probe for probe, metric, _ in self.by_metric if metric == Metric.RTT}
+        return "icmp" if "icmp" in probes else " and ".join(sorted(probes))
 
     def track(self, metric: str, *, probe: str = "", mode: str | None = None) -> Track | None:
         """All samples of a metric, of one probe or mode if named."""
@@ -150,7 +155,7 @@ def _round_trips(
     echo = candidate.track(Metric.RTT, probe="icmp") or candidate.track(Metric.RTT)
     connect = candidate.track(Metric.CONNECT, probe="tcp") or candidate.track(Metric.CONNECT)
     flight = candidate.track(Metric.TLS_HANDSHAKE)
-    source, chosen = ("icmp", echo) if echo is not None else ("connect", connect)
+    source, chosen = ("connect", connect) if echo is None else (candidate.echo_probe(), echo)
     if echo is not None and connect is not None and _suppressed(echo, connect):
         text = (
             f"{target} answers {_share(echo)} of ICMP echoes but {_share(connect)} of TCP "

@@ -123,7 +123,7 @@ class BudgetLine(Result, frozen=True):
     family: str | None = None
     """IPv4 or IPv6: never both in one line."""
     round_trips_from: str = ""
-    """``icmp``, ``connect`` (TCP SYN to SYN-ACK) or ``tls`` (flight of the handshake)."""
+    """``icmp`` or another probe, ``connect`` (TCP SYN to SYN-ACK), ``tls`` (handshake flight)."""
 
 
 class Pair(Result, frozen=True):

@@ -68,6 +68,13 @@ class Track:
         """How many are lost."""
         return int(np.count_nonzero(np.isinf(self.values_ns)))
 
+    def by_vantage(self) -> list[tuple[int, Values]]:
+        """Values of each vantage, in order of time."""
+        order = np.argsort(self.vantages, kind="stable")
+        names, starts = np.unique(self.vantages[order], return_index=True)
+        parts = np.split(self.values_ns[order], starts[1:])
+        return [(int(name), part) for name, part in zip(names, parts, strict=True)]
+
 
 @dataclass(slots=True)
 class Series:
@@ -89,17 +96,22 @@ class SeriesBuilder:
     sent: "array[int]" = field(default_factory=lambda: array("q"))
     values: "array[float]" = field(default_factory=lambda: array("d"))
     vantages: "array[int]" = field(default_factory=lambda: array("q"))
+    sequence: "array[int]" = field(default_factory=lambda: array("q"))
     failures: Counter[str] = field(default_factory=Counter[str])
     clock_sources: Counter[str] = field(default_factory=Counter[str])
     flags: Counter[str] = field(default_factory=Counter[str])
     noise_floor_ns: int | None = None
 
     def finish(self, renumber: npt.NDArray[np.int64]) -> Series:
-        """Sort by time; equal times by vantage and value, so that no order of arrival shows."""
+        """Sort by time; equal times by vantage, sequence, value: no order of arrival shows.
+
+        Tools that stamp several packets with one time still number them, and neighbours matter.
+        """
         sent = np.array(self.sent, dtype=np.int64)
         values = np.array(self.values, dtype=np.float64)
         vantages = renumber[np.array(self.vantages, dtype=np.int64)]
-        order = np.lexsort((values, vantages, sent))
+        sequence = np.array(self.sequence, dtype=np.int64)
+        order = np.lexsort((values, sequence, vantages, sent))
         return Series(
             key=self.key,
             track=Track(sent[order], values[order], vantages[order]),
@@ -142,6 +154,7 @@ class SeriesCollector:
             builder.sent.append(sample.sent_unix_ns)
             builder.values.append(value)
             builder.vantages.append(vantage)
+            builder.sequence.append(sample.seq)
             _note(builder, sample)
 
     def finish(self) -> tuple[dict[SeriesKey, Series], tuple[str, ...]]:
@@ -235,5 +248,5 @@ def merged(tracks: list[Track]) -> Track:
     sent = np.concatenate([track.sent_unix_ns for track in tracks])
     values = np.concatenate([track.values_ns for track in tracks])
     vantages = np.concatenate([track.vantages for track in tracks])
-    order = np.lexsort((values, vantages, sent))
+    order = np.lexsort((vantages, sent))  # stable: equal times stay in the order of their tracks
     return Track(sent[order], values[order], vantages[order])

@@ -32,8 +32,7 @@ def autocorrelation(track: Track) -> tuple[float | None, float]:
     the effective sizes add up.
     """
     total, worth, known = 0.0, 0.0, 0
-    for vantage in np.unique(track.vantages):
-        values = track.values_ns[track.vantages == vantage]
+    for _, values in track.by_vantage():
         correlation = lag_one_correlation(values)
         worth += effective_size(len(values), correlation)
         if correlation is not None:

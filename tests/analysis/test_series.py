@@ -179,3 +179,17 @@ def test_vantages_are_judged_apart(
     )
     (one,) = series.values()
     assert summarise(one).quantiles[0].n_effective == 200
+
+
+def test_packets_that_share_a_time_stay_in_their_order(
+    make_samples: MakeSamples, make_measurement: MakeMeasurement
+) -> None:
+    """Tools stamp a burst with one time; sorting it by value would hide its correlation."""
+    bursts = [
+        make_measurement(make_samples([level + 0.2, level, level + 0.1], gap_ms=0.0, start=i))
+        for i, level in enumerate([10.0, 30.0, 20.0, 40.0] * 20)
+    ]
+    series, _ = collect(*reversed(bursts))
+    (one,) = series.values()
+    assert list(one.track.values_ns[:3]) == [10.2e6, 10e6, 10.1e6]
+    assert summarise(one).quantiles[0].n_effective < 0.5 * 240
