@@ -1,5 +1,6 @@
 """The ICMP channel of the fake network: answers as hosts and routers do, in fake time."""
 
+import functools
 import socket
 import struct
 from collections.abc import Callable
@@ -8,8 +9,6 @@ from pathbudget.probes import icmp_wire
 from pathbudget.probes.channels import Arrival, IcmpBatch, QueuedError
 from pathbudget.probes.fake_path import FakeHost, FakePath
 from pathbudget.probes.record import AddressFamily, Failure
-
-_NOT_OURS = 0x0BAD
 
 
 class FakeIcmpChannel:
@@ -71,7 +70,8 @@ class FakeIcmpChannel:
         reply = self._reply(message, corrupt=bool(path.corrupt(number)))
         sender = path.responder or address
         for _ in range(path.foreign):
-            self._later(round_trip // 2, lambda: self._arrive(self._foreign(), sender, path.ttl))
+            arrive = functools.partial(self._arrive, self._foreign(message), sender, path.ttl)
+            self._later(round_trip // 2, arrive)
         for copy in range(1 + path.duplicates):
             delay = round_trip + copy * path.duplicate_gap_ns
             self._later(delay, lambda: self._arrive(reply, sender, path.ttl))
@@ -112,9 +112,10 @@ class FakeIcmpChannel:
             body = body[:2] + icmp_wire.checksum(body).to_bytes(2, "big") + body[4:]
         return body[:-1] + bytes([body[-1] ^ 0xFF]) if corrupt else body
 
-    def _foreign(self) -> bytes:
-        theirs = icmp_wire.Echo(_NOT_OURS, 1, self._host.rng.randbytes(56))
-        return self._reply(icmp_wire.build_request(self._family, theirs), corrupt=False)
+    def _foreign(self, message: bytes) -> bytes:
+        """A reply that looks like one to ours, but for the secret."""
+        other = message[:8] + self._host.rng.randbytes(len(message) - 8)
+        return self._reply(other, corrupt=False)
 
     def _stamp(self) -> int | None:
         return self._host.clock.unix_ns() if self._host.receive_stamps else None

@@ -93,7 +93,9 @@ class _Family:
             self._session.receive(number, batch, self._watcher.read())
             self._report()
 
-        return self._environment.network.open_icmp(self._family, listen)
+        channel = self._environment.network.open_icmp(self._family, listen)
+        self._session.identifiers_are_ours = channel is None or channel.privileged
+        return channel
 
     def _report(self) -> None:
         """Hand on what has happened, and be woken for the next timeout."""

@@ -4,7 +4,7 @@ Every shot ends in exactly one `Outcome`: an answer, an ICMP error, or a timeout
 when its payload carries the run's secret token; the ICMP identifier proves nothing (others choose
 the same, NATs and unprivileged sockets change it). What is no outcome is counted:
 
-    foreign      an echo reply without our secret
+    foreign      an echo reply under an identifier of ours, but without our secret
     duplicate    another answer to a probe that has its outcome (RFC 5560)
     late         an answer after the deadline; the probe stays a timeout
     corrupt      our secret, but the rest of the packet is damaged
@@ -95,6 +95,8 @@ class IcmpSession:
         payload_bytes: int = 56,
         rotate_after: int = 10,
     ) -> None:
+        self.identifiers_are_ours = True
+        """Whether requests leave with our identifiers; an unprivileged socket has its own."""
         self._family = family
         self._rng = rng
         self._payload_bytes = payload_bytes
@@ -108,6 +110,7 @@ class IcmpSession:
         self._done: dict[int, tuple[int, bool]] = {}
         self._done_order: deque[tuple[int, int]] = deque()
         self._identifiers: dict[str, int] = {}
+        self._identifiers_used: set[int] = set()
         self._losses: dict[str, int] = {}
         self._events: list[Event] = []
 
@@ -175,8 +178,13 @@ class IcmpSession:
 
     def _identifier(self, address: str) -> int:
         if address not in self._identifiers:
-            self._identifiers[address] = self._rng.randrange(1, 0x10000)
+            self._choose_identifier(address)
         return self._identifiers[address]
+
+    def _choose_identifier(self, address: str) -> None:
+        identifier = self._rng.randrange(1, 0x10000)
+        self._identifiers[address] = identifier
+        self._identifiers_used.add(identifier)
 
     def _arrived(self, arrival: Arrival, now: Reading) -> int | None:
         """Look at one message; the number of the probe that it answers first."""
@@ -200,7 +208,9 @@ class IcmpSession:
     def _reply(self, reply: Echo, arrival: Arrival, now: Reading) -> int | None:
         secret = icmp_wire.read_secret(reply.payload)
         if secret is None or secret.token != self._token or secret.number >= self._number:
-            self._count(-1, "foreign")
+            # A raw socket hears the answers to everybody's requests: those are no concern of ours.
+            if not self.identifiers_are_ours or reply.identifier in self._identifiers_used:
+                self._count(-1, "foreign")
             return None
         number = secret.number
         whole = icmp_wire.build_payload(secret, self._payload_bytes) == reply.payload
@@ -308,7 +318,7 @@ class IcmpSession:
         current = flight.identifier == self._identifiers.get(flight.address)
         if losses >= self._rotate_after and current:
             losses = 0
-            self._identifiers[flight.address] = self._rng.randrange(1, 0x10000)
+            self._choose_identifier(flight.address)
             self._count(flight.shot.series, "identifier_rotated")
         self._losses[flight.address] = losses
 

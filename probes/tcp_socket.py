@@ -18,6 +18,14 @@ from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
 READ_BYTES = 65_536
 READS_PER_WAKE = 64
 LINGER_SECONDS = 1.0
+SYN_SENT = 2
+ICMP_MAY_SAY_WHY = frozenset(
+    {
+        errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ECONNREFUSED, errno.ENOPROTOOPT,
+        errno.EOPNOTSUPP, errno.EHOSTDOWN, errno.ENONET, errno.EACCES, errno.EPROTO,
+        errno.ETIMEDOUT,
+    }
+)  # fmt: skip
 TCP_INFO_BYTES = 256
 _RTT_OFFSET = 8 + 4 * 15
 _RETRANSMITS_OFFSET = 8 + 4 * 23
@@ -40,6 +48,7 @@ class StampedTcpSocket:
         self._closed = closed
         self._pending = bytearray()
         self._connected = False
+        self._icmp: QueuedError | None = None
         self._linger: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_writer(sock, self._writable)
@@ -94,12 +103,19 @@ class StampedTcpSocket:
         if code:
             self._fail(OSError(code, os.strerror(code)))
             return
+        if self._state() == SYN_SENT:
+            # An ICMP error that does not end the attempt wakes the loop too, until it is read.
+            self._icmp = self._icmp_error() or self._icmp
+            return
         self._connected = True
         self._loop.remove_writer(self._socket)
         if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
             stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
         if self._listener is not None:
             self._listener.connected()
+
+    def _state(self) -> int:
+        return self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)[0]
 
     def _write(self) -> None:
         try:
@@ -161,7 +177,7 @@ class StampedTcpSocket:
         return None
 
     def _fail(self, error: OSError) -> None:
-        icmp = self._icmp_error() if error.errno != errno.ECONNRESET else None
+        icmp = self._icmp_error() or self._icmp if error.errno in ICMP_MAY_SAY_WHY else None
         listener = self._listener
         self.close()
         if listener is not None:

@@ -10,6 +10,7 @@ once, and the server's word that it was taken is proof; without it the sample is
 ticket is at hand a shot makes a full handshake, says so in its mode, and fetches one.
 """
 
+from pathbudget.probes.channels import QueuedError
 from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval, measure_interval
 from pathbudget.probes.connection import Attempt, Attempts
 from pathbudget.probes.contract import (
@@ -113,24 +114,27 @@ class _HandshakeAttempt(Attempt):
 
     def received(self, data: bytes, kernel_unix_ns: int | None) -> None:
         """See `channels.TcpListener.received`."""
-        if self._measured:
-            self._after_handshake(data)
-        elif not data:
+        tls = self._tls
+        if not data and self._measured:
+            self._say_goodbye()
+        elif not data or tls is None:
             super().received(data, kernel_unix_ns)
-        elif self._tls is not None:
+        elif self._measured:
+            self._after_handshake(tls, data)
+        else:
             now = self._watcher.read()
-            self._send(self._tls.receive(data))
-            if self._tls.failure is not None:
-                self._fail(self._tls.failure)
-            elif self._tls.complete:
-                self._complete(self._tls, now, kernel_unix_ns)
+            self._send(tls.receive(data))
+            if tls.failure is not None:
+                self._fail(tls.failure)
+            elif tls.complete:
+                self._complete(tls, now, kernel_unix_ns)
 
-    def failed(self, error: OSError, icmp: object) -> None:
+    def failed(self, error: OSError, icmp: QueuedError | None) -> None:
         """See `channels.TcpListener.failed`."""
         if self._measured:
             self._end()
         else:
-            super().failed(error, icmp)  # type: ignore[arg-type]
+            super().failed(error, icmp)
 
     def _send(self, data: bytes) -> None:
         if data and self._channel is not None:
@@ -148,7 +152,7 @@ class _HandshakeAttempt(Attempt):
             self.after_failure(failure)
         else:
             self._emit_all(tls, span)
-        self._fetch_ticket(span)
+        self._fetch_ticket(tls, span)
 
     def _emit_all(self, tls: TlsClient, span: StampedInterval) -> None:
         marks = () if self._shared.verify else (Flag.UNVERIFIED,)
@@ -172,22 +176,23 @@ class _HandshakeAttempt(Attempt):
         )
         self._emit(Metric.SETUP, self._began, total, marks=flags, mode=self._mode)
 
-    def _fetch_ticket(self, handshake: StampedInterval) -> None:
+    def _fetch_ticket(self, tls: TlsClient, handshake: StampedInterval) -> None:
         """Stay for the ticket, where one is of use; never part of any number."""
         self._alarm.cancel()
         if not self._shared.resume:
             self._say_goodbye()
             return
+        self._after_handshake(tls, b"")  # some servers send it with their flight
+        if self._over:
+            return
         wait = max(TICKET_WAIT_NS, 4 * handshake.value_ns)
         due = self._watcher.read().monotonic_ns + min(wait, self._shot.timeout_ns)
         self._alarm = self._environment.network.call_at(due, self._say_goodbye)
 
-    def _after_handshake(self, data: bytes) -> None:
-        assert self._tls is not None
-        ticket = self._tls.take_ticket(data)
+    def _after_handshake(self, tls: TlsClient, data: bytes) -> None:
+        ticket = tls.take_ticket(data)
         if ticket is not None:
             self._shared.tickets.keep(self._server, ticket)
-        if ticket is not None or not data:
             self._say_goodbye()
 
     def _say_goodbye(self) -> None:

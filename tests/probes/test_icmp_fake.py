@@ -210,18 +210,25 @@ def test_foreign_answers_are_counted_and_never_taken(
     assert fake_collector.only("rtt").value_ns == 10 * MS
 
 
-def test_an_answer_with_our_identifier_and_number_but_no_secret_is_foreign(
-    fake: FakeNetwork, fake_collector: Collector
+def test_answers_to_other_programs_on_this_host_are_no_concern_of_ours(
+    fake: FakeNetwork,
 ) -> None:
-    probe = fake_collector.open(ICMP)
-    probe.fire(shot_at("192.0.2.1"))
-    (_, message) = fake.sent[0]
+    """A raw socket hears the answers to everybody's pings, an unprivileged one its own."""
     session = IcmpSession(AddressFamily.IPV4, fake.rng)
+    _, message = session.request(shot_at("192.0.2.1"), Reading(0, HOUR_NS, 0))
     forged = message[:8] + bytes(8) + message[16:]
-    session.receive(
-        1, IcmpBatch(arrivals=[Arrival(reply_to(forged), "192.0.2.1", 64, None)]), Reading(0, 0, 0)
-    )
-    assert session.events() == [(-1, "foreign")]
+    identifier = int.from_bytes(message[4:6], "big")
+    theirs = forged[:4] + (identifier ^ 1).to_bytes(2, "big") + forged[6:]
+
+    def heard(text: bytes) -> list[object]:
+        batch = IcmpBatch(arrivals=[Arrival(reply_to(text), "192.0.2.1", 64, None)])
+        session.receive(1, batch, Reading(MS, HOUR_NS + MS, 0))
+        return list(session.events())
+
+    assert heard(forged) == [(-1, "foreign")]
+    assert heard(theirs) == []
+    session.identifiers_are_ours = False
+    assert heard(theirs) == [(-1, "foreign")]
 
 
 @both_families

@@ -147,23 +147,28 @@ async def test_routes(network: SystemNetwork) -> None:
     assert not network.has_route("no address", V4)
 
 
-async def test_the_source_address_is_used(serve: Callable[..., int]) -> None:
+@pytest.mark.parametrize(
+    ("family", "source", "there"), [(V4, "127.0.0.5", "127.0.0.1"), (V6, "::1", "::1")]
+)
+async def test_the_source_address_is_used(
+    serve: Callable[..., int], family: AddressFamily, source: str, there: str
+) -> None:
     peers: list[str] = []
 
     def handle(connection: socket.socket) -> None:
         peers.append(connection.getpeername()[0])
         connection.recv(1)
 
-    network = SystemNetwork({V4: "127.0.0.5"})
+    network = SystemNetwork({family: source})
     collector = Collector(network, SystemClock())
     probe = collector.open(TCP)
-    probe.fire(shot_at("127.0.0.1", port=serve(handle)))
+    probe.fire(shot_at(there, port=serve(handle, there)))
     await probe.drain()
     async with asyncio.timeout(10):
         while not peers:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     network.close()
-    assert peers == ["127.0.0.5"]
+    assert peers == [source]
     assert collector.only("connect").value_ns is not None
 
 
