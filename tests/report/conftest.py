@@ -30,9 +30,6 @@ from pathbudget.analysis.results import (
 )
 
 STARTED = 1_790_000_000_000_000_000
-SECRET_ADDRESS = "198.51.100.77"
-"""Address of a vantage's host: given to the fixture nowhere that a report may show."""
-
 REGIONS = (
     ("us-south", "Texas", 32.8, -96.8, 30.0),
     ("us-east", "US East Coast", 40.7, -74.0, 28.0),
