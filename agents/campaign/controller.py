@@ -26,6 +26,7 @@ from pathbudget.agents.campaign.messages import (
 from pathbudget.agents.campaign.plan import CampaignPlan, VantagePlan
 from pathbudget.probes.errors import PathbudgetError, PrivilegeError, SpoolError
 
+WORKER = (sys.executable, "-m", "pathbudget.agents.campaign.worker")
 BYTES_PER_SAMPLE = 160
 """What a journal line takes, generously."""
 SAMPLES_PER_SHOT = 5
@@ -113,9 +114,7 @@ class Controller:
 
     async def _follow(self, worker: WorkerState, ready: asyncio.Event) -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "pathbudget.agents.campaign.worker",
+            *WORKER,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

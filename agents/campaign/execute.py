@@ -25,6 +25,8 @@ class Outcome:
     """How a run ended. `unsaved` journals are still in the spool, with why in `problems`."""
 
     interrupted: bool = False
+    stopped_early: bool = False
+    """A worker died, or its spool took no more."""
     fired: int = 0
     samples: int = 0
     failures: int = 0
@@ -52,8 +54,7 @@ def execute(state: RunState, store: Store, on_progress: OnProgress) -> Outcome:
         raise refused[0]
     _account(controller.workers, outcome)
     _commit(controller.workers, store, outcome)
-    finished = not outcome.interrupted and not any(worker.died for worker in controller.workers)
-    if finished:
+    if not (outcome.interrupted or outcome.stopped_early):
         run_state.remove(spool, state.plan.run_id)
     else:
         run_state.save(spool, _advanced(state, controller.workers))
@@ -118,6 +119,7 @@ def _account(workers: Sequence[WorkerState], outcome: Outcome) -> None:
         outcome.failures += worker.report.failures
         outcome.problems.extend(f"vantage {name}: {problem}" for problem in worker.problems)
         if worker.died:
+            outcome.stopped_early = True
             outcome.problems.append(f"vantage {name}: its worker stopped early: {worker.died}")
 
 

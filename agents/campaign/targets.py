@@ -7,11 +7,14 @@ import msgspec
 from pathbudget.agents.campaign.epochs import literal_family
 from pathbudget.agents.campaign.plan import SeriesPlan
 from pathbudget.agents.campaign.probe_entry import ProbeEntry
-from pathbudget.agents.campaign.vantage_entry import LAB, VantageEntry, lab_node
+from pathbudget.agents.campaign.vantage_entry import VantageEntry, lab_node
 from pathbudget.probes.contract import ProbeSpec
 from pathbudget.probes.record import AddressFamily, Target
 from pathbudget.sites.catalogue import Catalogue, Site
 from pathbudget.sites.entry import Entry
+
+LAB_DOMAIN = ".lab"
+"""Hosts under it are nodes of the lab that runs us; their addresses come from the lab."""
 
 
 def plan_series(
@@ -72,10 +75,10 @@ def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[Series
 
 
 def _in_lab(target: Target, family: AddressFamily | None, top: Entry) -> str:
-    """Address of a target ``lab:NODE``; empty for any other."""
-    if not target.host.startswith(LAB):
+    """Address of a target ``NODE.lab``; empty for any other."""
+    if not target.host.endswith(LAB_DOMAIN):
         return ""
-    node = lab_node(top, "catalogue", target.host)
+    node = lab_node(top, f"site {target.site}", target.host.removesuffix(LAB_DOMAIN))
     if node is None:
         return ""
     return node.ipv6 if family is AddressFamily.IPV6 else node.ipv4

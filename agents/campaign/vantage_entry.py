@@ -10,7 +10,7 @@ from pathbudget.sites.entry import Entry, Interval, did_you_mean, show
 
 KEYS = ("name", "region", "namespace", "source_ipv4", "source_ipv6", "asn", "network", "country")
 LAB = "lab:"
-"""Prefix of a namespace or host that a lab provides: ``lab:dallas``."""
+"""Prefix of a namespace that a lab provides: ``lab:dallas``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +61,16 @@ def _namespace(entry: Entry) -> str:
     namespace = entry.text("namespace")
     if not namespace.startswith(LAB):
         return namespace
-    node = lab_node(entry, "namespace", namespace)
+    node = lab_node(entry, "namespace", namespace.removeprefix(LAB))
     return node.namespace if node else ""
 
 
-def lab_node(entry: Entry, key: str, value: str) -> Node | None:
-    """The lab node that `value` (``lab:NAME``) names; a fault when there is none."""
+def lab_node(entry: Entry, key: str, name: str) -> Node | None:
+    """The node of the lab around us; a fault when there is no lab or no such node."""
     lab = current()
     if lab is None:
-        entry.fault(key, f"{show(value)} needs a lab", "to be run by `pathbudget lab run`")
+        entry.fault(key, f"the lab node {show(name)} needs a lab", "`pathbudget lab run` around")
         return None
-    name = value.removeprefix(LAB)
     if name not in lab.nodes:
         entry.fault(key, f"the lab has no node {show(name)}", did_you_mean(name, lab.nodes))
         return None

@@ -113,9 +113,9 @@ def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
     if outcome.interrupted:
         typer.echo(f"Interrupted. To go on: pathbudget run {path}{where} --resume", err=True)
         raise typer.Exit(int(ExitCode.INTERRUPTED))
-    if outcome.unsaved:
+    if outcome.stopped_early:
+        typer.echo(f"For what is missing: pathbudget run {path}{where} --resume", err=True)
+    if outcome.unsaved or outcome.stopped_early:
         raise typer.Exit(int(ExitCode.TROUBLE))
     if outcome.fired and outcome.failures == outcome.fired:
         raise fail("Not one probe was answered.", ExitCode.NOTHING_MEASURED)
-    if outcome.problems and outcome.fired == 0:
-        raise typer.Exit(int(ExitCode.TROUBLE))

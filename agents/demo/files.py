@@ -37,7 +37,7 @@ def write_campaign(
 ) -> None:
     """One vantage per region; `vantage(region)` says how it is reached."""
     lines = [HEADER, 'name = "demo"', 'catalogue = "catalogue.toml"', f'duration = "{duration_s}s"']
-    lines += [f"seed = {seed}", ""]
+    lines += [f"seed = {seed}", "", "[limits]", "packets_per_second_per_target = 1000", ""]
     for region in REGIONS:
         lines += ["[[vantage]]", f'name = "{region.name}"', f'region = "{region.name}"']
         lines += [f'{key} = "{value}"' for key, value in vantage(region.name).items()]

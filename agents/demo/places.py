@@ -37,9 +37,9 @@ REGIONS = (
 )
 SITES = (
     DemoSite("dallas-1950-stemmons", 21_000, 100),
-    DemoSite("ashburn", 19_000, 100),
-    DemoSite("chicago-350-e-cermak", 23_000, 100),
-    DemoSite("santa-clara", 26_000, 100),
+    DemoSite("ashburn-44060-digital-loudoun", 19_000, 100),
+    DemoSite("chicago-350-cermak", 23_000, 100),
+    DemoSite("santa-clara-2972-stender", 26_000, 100),
 )
 
 

@@ -36,7 +36,7 @@ def lab_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str
 
 
 def _lab_target(site: str) -> Target:
-    return Target(name=site, host=f"lab:{site}", site=site, port=8443)
+    return Target(name=site, host=f"{site}.lab", site=site, port=8443)
 
 
 @contextlib.contextmanager
