@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -82,11 +83,16 @@ class Responder:
     ) -> tuple[str, int]:
         loop = asyncio.get_running_loop()
         try:
-            server = await loop.create_server(protocol, address, port, backlog=BACKLOG)
+            bound = _bound_socket(address, port)
+            try:
+                server = await loop.create_server(protocol, sock=bound, backlog=BACKLOG)
+            except BaseException:
+                bound.close()
+                raise
         except OSError as error:
             raise _explained(error, address, port) from error
         self._servers.append(server)
-        name = server.sockets[0].getsockname()
+        name = bound.getsockname()
         return name[0], name[1]
 
     async def _stop(self) -> None:
@@ -98,6 +104,23 @@ class Responder:
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
+
+
+def _bound_socket(address: str, port: int) -> socket.socket:
+    """A socket bound to one address. (What asyncio raises for this differs between versions.)"""
+    numeric = socket.AI_NUMERICHOST | socket.AI_PASSIVE
+    found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=numeric)
+    family, kind, protocol, _, where = found[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(where)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def _explained(error: OSError, address: str, port: int) -> ReflectorError | PrivilegeError:

@@ -21,12 +21,12 @@ from pathbudget.sites.geodesy import distance_km, floor_rtt_ms
 
 REGIONS: list[Place] = [("london", 51.51, -0.13), ("madrid", 40.42, -3.70)]
 SITES: list[Place] = [("frankfurt", 50.11, 8.68), ("dallas", 32.78, -96.80)]
-SAMPLES = 40
+SAMPLES = 20
 MODEL = PathModel(variation_ms=1.0, loss=0.0)
 
 
 def flight_ms(
-    world: LoopbackWorld, context: ssl.SSLContext, region: str, site: str, timeout: float = 5
+    world: LoopbackWorld, context: ssl.SSLContext, source: str, site: str, timeout: float = 5
 ) -> float:
     """ClientHello sent to the first byte of the answer, in ms."""
     address = world.address(site)
@@ -34,8 +34,7 @@ def flight_ms(
     client = context.wrap_bio(incoming, outgoing, server_hostname=address)
     with contextlib.suppress(ssl.SSLWantReadError):
         client.do_handshake()
-    source = (world.source_address(region), 0)
-    with socket.create_connection((address, world.tls_port), timeout, source) as plain:
+    with socket.create_connection((address, world.tls_port), timeout, (source, 0)) as plain:
         begun = time.perf_counter()
         plain.sendall(outgoing.read())
         incoming.write(plain.recv(65536))
@@ -55,26 +54,25 @@ def context(world: LoopbackWorld) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=world.authority)
 
 
-async def test_a_client_sees_the_round_trips_of_the_model(
+def test_a_client_sees_the_round_trips_of_the_model(
     world: LoopbackWorld, context: ssl.SSLContext
 ) -> None:
-    """Never less than the minimum; the median no more than a few ms of a busy host away.
+    """Never less than the minimum; the median no further off than this host explains.
 
-    The median of n draws of the model has a standard error of about variation / sqrt(n).
+    The median of n draws has a standard error of about variation / sqrt(n). How busy the host is
+    shows in flights of a source that the world does not know, which it does not delay.
     """
-
-    async def measure(region: str, site: str) -> list[float]:
-        return [
-            await asyncio.to_thread(flight_ms, world, context, region, site) for _ in range(SAMPLES)
-        ]
-
-    pairs = [(region, site) for region in world.regions for site in world.sites]
-    measured = await asyncio.gather(*(measure(*pair) for pair in pairs))
-    for pair, taken in zip(pairs, measured, strict=True):
-        truth = world.truth(*pair)
-        spread = 4 * world.pair(*pair).variation_ms / math.sqrt(SAMPLES)
-        assert min(taken) >= truth.minimum_ms
-        assert truth.median_ms - spread < statistics.median(taken) < truth.median_ms + spread + 8
+    for region in world.regions:
+        for site in world.sites:
+            truth = world.truth(region, site)
+            source = world.source_address(region)
+            taken = [flight_ms(world, context, source, site) for _ in range(SAMPLES)]
+            host = [flight_ms(world, context, "127.3.0.1", site) for _ in range(SAMPLES)]
+            spread = 4 * world.pair(region, site).variation_ms / math.sqrt(SAMPLES)
+            median = statistics.median(taken)
+            assert min(taken) >= truth.minimum_ms
+            assert truth.median_ms - spread < median
+            assert median < truth.median_ms + spread + 5 + 2 * statistics.quantiles(host, n=10)[-1]
 
 
 def test_pairs_differ_as_the_map_says(world: LoopbackWorld) -> None:
@@ -115,7 +113,7 @@ def test_losses_are_connections_that_are_never_answered() -> None:
     with LoopbackWorld(REGIONS[:1], SITES[:1], model=PathModel(loss=1.0)) as lossy:
         context = ssl.create_default_context(cafile=lossy.authority)
         with pytest.raises(TimeoutError):
-            flight_ms(lossy, context, "london", "frankfurt", timeout=0.5)
+            flight_ms(lossy, context, lossy.source_address("london"), "frankfurt", 0.5)
         assert lossy.truth("london", "frankfurt").loss == 1.0
 
 
