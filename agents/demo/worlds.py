@@ -19,7 +19,7 @@ def lab_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str
     from pathbudget.agents.lab.geography import world_from_places
     from pathbudget.agents.lab.running import Lab
 
-    write_catalogue(folder / "catalogue.toml", _lab_target)
+    write_catalogue(folder / "catalogue.toml", lab_target)
     write_campaign(
         folder / "campaign.toml",
         duration_s=duration_s,
@@ -35,7 +35,8 @@ def lab_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str
         said.append(str(lab.report()))
 
 
-def _lab_target(site: str) -> Target:
+def lab_target(site: str) -> Target:
+    """Where a site of the lab answers: its node, by name."""
     return Target(name=site, host=f"{site}.lab", site=site, port=8443)
 
 
