@@ -16,7 +16,8 @@ from pathbudget.analysis.results import (
     Verdict,
 )
 from pathbudget.analysis.siting_ground import Ground
-from pathbudget.analysis.siting_model import Choice, Problem, assess, serving, solve
+from pathbudget.analysis.siting_model import Choice, Problem, assess, serving
+from pathbudget.analysis.siting_solve import solve
 
 
 def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:

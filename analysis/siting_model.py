@@ -77,7 +77,9 @@ def assess(problem: Problem, columns: Sequence[int]) -> Choice:
     return Choice(chosen, objective, unserved, float(problem.prices[list(chosen)].sum()))
 
 
-def solve(problem: Problem, k: int, *, forbidden: Sequence[Sequence[int]] = ()) -> Choice | None:
+def solve_program(
+    problem: Problem, k: int, *, forbidden: Sequence[Sequence[int]] = ()
+) -> Choice | None:
     """The best choice of exactly `k` sites that is none of `forbidden`; None if there is none."""
     return _Program(problem, k, forbidden).best()
 

@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pathbudget.analysis.siting_model import Choice, Matrix, Problem, assess, serving, solve
+from pathbudget.analysis.siting_model import (
+    Choice,
+    Matrix,
+    Problem,
+    assess,
+    serving,
+    solve_program,
+)
+from pathbudget.analysis.siting_solve import look_at_all, solve
+
+Solve = Callable[..., Choice | None]
+both_ways = pytest.mark.parametrize("solve", [solve_program, look_at_all])
 
 costs = st.one_of(st.integers(1, 400).map(lambda tenths: tenths / 10), st.just(math.inf))
 
@@ -39,9 +51,12 @@ def brute_force(problem: Problem, k: int, forbidden: tuple[int, ...] = ()) -> Ch
     return min(choices, key=lambda choice: rank(problem, choice), default=None)
 
 
+@both_ways
 @settings(max_examples=50, deadline=None)
 @given(problems())
-def test_best_and_next_best_are_those_of_brute_force(case: tuple[Problem, int]) -> None:
+def test_best_and_next_best_are_those_of_brute_force(
+    solve: Solve, case: tuple[Problem, int]
+) -> None:
     problem, k = case
     best = solve(problem, k)
     assert best == brute_force(problem, k)
@@ -50,20 +65,23 @@ def test_best_and_next_best_are_those_of_brute_force(case: tuple[Problem, int]) 
     assert following == brute_force(problem, k, best.columns)
 
 
+@both_ways
 @settings(max_examples=25, deadline=None)
 @given(problems(negative=True))
-def test_negative_costs_are_solved_too(case: tuple[Problem, int]) -> None:
+def test_negative_costs_are_solved_too(solve: Solve, case: tuple[Problem, int]) -> None:
     problem, k = case
     assert solve(problem, k) == brute_force(problem, k)
 
 
-def test_more_sites_than_there_are_is_no_choice() -> None:
+@both_ways
+def test_more_sites_than_there_are_is_no_choice(solve: Solve) -> None:
     problem = Problem(np.ones((2, 2)), np.ones(2) / 2, np.zeros(2))
     assert solve(problem, 3) is None
     assert solve(problem, 2, forbidden=[(0, 1)]) is None
 
 
-def test_what_is_unbounded_is_never_served_silently() -> None:
+@both_ways
+def test_what_is_unbounded_is_never_served_silently(solve: Solve) -> None:
     cost = np.array([[1.0, math.inf], [math.inf, math.inf], [math.inf, 2.0]])
     problem = Problem(cost, np.array([0.5, 0.3, 0.2]), np.zeros(2))
     best = solve(problem, 1)
@@ -73,14 +91,16 @@ def test_what_is_unbounded_is_never_served_silently() -> None:
     assert serving(problem, best.columns) == [0, None, None]
 
 
-def test_serving_more_weight_comes_before_serving_it_quickly() -> None:
+@both_ways
+def test_serving_more_weight_comes_before_serving_it_quickly(solve: Solve) -> None:
     cost = np.array([[1.0, 90.0], [math.inf, 90.0]])
     best = solve(Problem(cost, np.array([0.9, 0.1]), np.zeros(2)), 1)
     assert best is not None
     assert best.columns == (1,)
 
 
-def test_ties_are_broken_by_price_and_then_by_name_for_many_sites() -> None:
+@both_ways
+def test_ties_are_broken_by_price_and_then_by_name_for_many_sites(solve: Solve) -> None:
     n = 45
     prices = np.full(n, 7.0)
     prices[[30, 41, 44]] = 5.0
@@ -114,6 +134,17 @@ def test_published_optima_are_reached(shared_data: Path, name: str) -> None:
     with gzip.open(folder / f"{name}.txt.gz", "rt") as file:
         distance, k = shortest_paths(file.read())
     n = len(distance)
-    best = solve(Problem(distance, np.ones(n), np.zeros(n)), k)
+    best = solve_program(Problem(distance, np.ones(n), np.zeros(n)), k)
     assert best is not None
     assert best.objective == float(optima[name])
+
+
+def test_many_choices_go_to_the_program_and_few_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(problem: Problem, k: int, *, forbidden: Sequence[Sequence[int]] = ()) -> None:
+        """Stands in for the program, and is told apart by having no answer."""
+
+    monkeypatch.setattr("pathbudget.analysis.siting_solve.solve_program", refuse)
+    assert solve(Problem(np.ones((2, 40)), np.ones(2), np.zeros(40)), 3) is not None
+    assert solve(Problem(np.ones((2, 40)), np.ones(2), np.zeros(40)), 9) is None
