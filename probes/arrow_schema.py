@@ -103,13 +103,15 @@ def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int, int]]:
 
     Raises RecordError for a row that is no measurement.
     """
-    for row in table.to_pylist():
-        try:
-            raw = {**_raw(row, MEASUREMENT_COLUMNS), "samples": []}
-            counts = int(row[SAMPLE_COUNT.name]), int(row[FAILURE_COUNT.name])
-        except (KeyError, TypeError, ValueError, msgspec.DecodeError) as error:
-            raise RecordError(f"measurement {row.get('id')}: unreadable: {error}") from None
-        yield from_raw(raw), *counts
+    try:
+        raws = _raws(table)
+    except (TypeError, ValueError, msgspec.DecodeError) as error:
+        raise RecordError(f"measurement table: unreadable: {error}") from None
+    counts = zip(_column(table, SAMPLE_COUNT.name), _column(table, FAILURE_COUNT.name), strict=True)
+    for raw, (count, failed) in zip(raws, counts, strict=True):
+        if count is None or failed is None:
+            raise RecordError(f"measurement {raw.get('id')}: its number of samples is missing")
+        yield from_raw(raw), count, failed
 
 
 def samples(table: pa.Table) -> list[Sample]:
@@ -180,26 +182,24 @@ def _column(table: pa.Table, name: str) -> list[Any]:
     """A column as a list; nulls where an older file lacks it."""
     if name not in table.column_names:
         return [None] * len(table)
-    return table.column(name).to_pylist()
+    column = table.column(name)
+    return [None] * len(table) if column.null_count == len(table) else column.to_pylist()
 
 
-def _raw(row: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
-    """A row as the JSON object that it stands for: nulls left out, paths unfolded."""
-    raw: dict[str, Any] = {}
-    for column in columns:
-        value = row.get(column.name)
-        if value is None:
-            continue
+def _raws(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as the JSON objects that they stand for: nulls left out, paths unfolded."""
+    raws: list[dict[str, Any]] = [{"samples": []} for _ in range(len(table))]
+    for column in MEASUREMENT_COLUMNS:
+        values = _column(table, column.name)
         if column.kind is Kind.JSON:
-            value = msgspec.json.decode(value)
+            values = [value and msgspec.json.decode(value) for value in values]
         elif column.kind is Kind.COUNTS:
-            value = dict(value)
+            values = [None if value is None else dict(value) for value in values]
         parent, dot, name = column.path.partition(".")
-        if dot:
-            raw.setdefault(parent, {})[name] = value
-        else:
-            raw[parent] = value
-    return raw
+        for raw, value in zip(raws, values, strict=True):
+            if value is not None:
+                (raw.setdefault(parent, {}) if dot else raw)[name or parent] = value
+    return raws
 
 
 _KINDS = {word.value: word for word in FailureKind}

@@ -15,6 +15,7 @@ _WORDS = {
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.EIO: "the disk reports an error",
 }
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 _NO_RESERVATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 
 
@@ -36,6 +37,21 @@ def reserve(descriptor: int, size: int) -> None:
         state = os.fstatvfs(descriptor)
         if state.f_bavail * state.f_frsize < size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+
+
+def give_name(unnamed: Path, path: Path) -> None:
+    """Rename a file, never over one that came meanwhile. Raises OSError.
+
+    A file system without hard links cannot promise the latter.
+    """
+    try:
+        os.link(unnamed, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        unnamed.rename(path)
+    else:
+        unnamed.unlink()
 
 
 def sync(path: Path) -> None:

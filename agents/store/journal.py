@@ -14,12 +14,15 @@ from typing import Self
 
 import msgspec
 
-from pathbudget.agents.store.disk import explain_os_error, reserve, sync
+from pathbudget.agents.store.disk import explain_os_error, give_name, reserve, sync
 from pathbudget.agents.store.journal_lines import JOURNAL_VERSION, End
 from pathbudget.agents.store.journal_reader import JournalContents, read_journal
 from pathbudget.probes.codec import encode_line, encode_sample
 from pathbudget.probes.errors import SpoolError
 from pathbudget.probes.record import ClockQuality, Measurement, NoiseFloor, Sample
+
+UNREADY = ".new"
+"""End of the name of a journal that is not ready yet."""
 
 __all__ = ["Journal", "JournalContents", "read_journal"]
 
@@ -43,7 +46,7 @@ class Journal:
         `reserve_bytes` of disk are set aside at once, so that a full disk is noticed before the
         first packet leaves. The file appears under `path` locked and with its first line written.
         """
-        unready = path.with_name(f".{path.name}.{os.getpid()}.new")
+        unready = path.with_name(f".{path.name}.{os.getpid()}{UNREADY}")
         try:
             if path.exists():
                 raise SpoolError(f"{path}: there is a journal of this name already")
@@ -67,8 +70,7 @@ class Journal:
         if reserve_bytes:
             reserve(self._descriptor, reserve_bytes)
         self._write(b'{"journal":%d}\n' % JOURNAL_VERSION)
-        os.link(unready, self.path)  # unlike rename, never replaces a file that came meanwhile
-        unready.unlink()
+        give_name(unready, self.path)
         sync(self.path.parent)
 
     def begin(self, series: int, measurement: Measurement) -> None:

@@ -142,7 +142,7 @@ class Layout:
             reserve(descriptor, _TRIAL_BYTES)
         finally:
             os.close(descriptor)
-            trial.unlink()
+            trial.unlink(missing_ok=True)
 
 
 def date_of(unix_ns: int) -> str:

@@ -83,7 +83,7 @@ class _Lazy:
         rows = SampleRows(sample_path)
         for envelope, count, _ in envelope_counts(self._path):
             if selection.takes(envelope):
-                yield whole(sample_path, envelope, count, rows.take(count))
+                yield whole(sample_path, envelope, count, rows)
             else:
                 rows.skip(count)
 

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pathbudget.agents.store.disk import explain_os_error, sync
+from pathbudget.agents.store.journal import UNREADY
 from pathbudget.agents.store.journal_reader import JournalReader
+from pathbudget.agents.store.locks import is_held
 from pathbudget.agents.store.parquet import Receipt, Store
 from pathbudget.probes.errors import PathbudgetError, RecordError, SpoolError, StoreError
 
@@ -37,6 +39,7 @@ def recover(store: Store) -> tuple[Receipt, list[str]]:
     Returns what was written, and a sentence for every journal that was left alone and why.
     """
     store.check_writable()
+    _clear_unready(store.spool)
     receipt, left_alone = Receipt(), list[str]()
     for path in sorted(store.spool.glob("*.jsonl")):
         try:
@@ -46,6 +49,13 @@ def recover(store: Store) -> tuple[Receipt, list[str]]:
         except PathbudgetError as error:
             left_alone.append(str(error))
     return receipt, left_alone
+
+
+def _clear_unready(spool: Path) -> None:
+    """Remove what a process left that was killed while it began a journal: nothing is in it."""
+    for path in spool.glob(f".*{UNREADY}"):
+        if not is_held(path):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

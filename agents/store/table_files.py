@@ -6,10 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeVar
 
+import msgspec
+
 from pathbudget.probes import arrow_schema
 from pathbudget.probes.columns import MEASUREMENT_ID, SAMPLE_COLUMNS
 from pathbudget.probes.errors import RecordError, StoreError
-from pathbudget.probes.record import Measurement
+from pathbudget.probes.record import Measurement, Sample
 
 import pyarrow as pa  # isort: skip  (after arrow_schema, which says what to install)
 import pyarrow.parquet as pq  # isort: skip
@@ -19,6 +21,7 @@ Result = TypeVar("Result")
 
 _SAMPLE_ROWS = 65_536
 _MEASUREMENT_ROWS = 8_192
+_BLOCK_ROWS = 4_096
 _BATCH_SAMPLES = 100_000
 _BATCH_MEASUREMENTS = 10_000
 _OWN_COLUMNS = (MEASUREMENT_ID.name, *(column.name for column in SAMPLE_COLUMNS))
@@ -152,58 +155,105 @@ def envelope_counts(path: Path) -> Iterator[tuple[Measurement, int, int]]:
 
 
 class SampleRows:
-    """The rows of a sample file, taken from the front. Row groups that are skipped are not read."""
+    """The samples of a file, taken from the front a block at a time; skipped blocks stay unread."""
 
     def __init__(self, path: Path, columns: Sequence[str] | None = _OWN_COLUMNS) -> None:
         self._path = path
         self._columns = columns
-        self._sizes: list[int] | None = None
-        self._group = 0
+        self._blocks: Iterator[_Block] | None = None
+        self._block: _Block | None = None
         self._used = 0
-        """Rows of the present group that are behind us."""
+        """Rows of the present block that are behind us."""
         self._to_skip = 0
-        self._table: pa.Table | None = None
 
     def skip(self, count: int) -> None:
         """Pass over the next `count` rows."""
         self._to_skip += count
 
-    def take(self, count: int) -> pa.Table:
-        """The next `count` rows, fewer at the end of the file. Raises StoreError."""
-        if self._sizes is None:
-            self._sizes = _read(self._path, _group_sizes)
-        parts: list[pa.Table] = []
-        while count > 0 and self._group < len(self._sizes):
-            part = self._part(self._sizes[self._group], count)
-            if part is not None:
-                parts.append(part)
-                count -= len(part)
-        return pa.concat_tables(parts) if parts else arrow_schema.SAMPLE_SCHEMA.empty_table()
+    def take(self, count: int) -> tuple[set[str], list[Sample]]:
+        """The next `count` samples, fewer at the end of the file, and whose they are.
 
-    def _part(self, size: int, count: int) -> pa.Table | None:
-        """Rows of the present group; None, moving on to the next, when nothing of it is left."""
-        skipped = min(self._to_skip, size - self._used)
-        self._used += skipped
-        self._to_skip -= skipped
-        if self._used == size:
-            self._group, self._used, self._table = self._group + 1, 0, None
-            return None
-        if self._table is None:
-            self._table = _read(self._path, self._load)
-        part = self._table.slice(self._used, count)
-        self._used += len(part)
-        return part
+        Raises StoreError.
+        """
+        names: set[str] = set()
+        found: list[Sample] = []
+        while len(found) < count and (block := self._present()):
+            until = min(block.size, self._used + count - len(found))
+            names.update(block.names[self._used : until])
+            found += block.samples[self._used : until]
+            self._used = until
+        return names, found
 
-    def _load(self, file: pq.ParquetFile) -> pa.Table:
-        return _row_group(file, index=self._group, columns=self._columns)
+    def _present(self) -> "_Block | None":
+        """The block that holds the next row; None at the end of the file."""
+        if self._blocks is None:
+            self._blocks = _blocks(self._path, self._columns)
+            self._block = next(self._blocks, None)
+        while self._block is not None:
+            skipped = min(self._to_skip, self._block.size - self._used)
+            self._used += skipped
+            self._to_skip -= skipped
+            if self._used < self._block.size:
+                break
+            self._block, self._used = next(self._blocks, None), 0
+        return self._block
 
 
-def whole(path: Path, envelope: Measurement, count: int, rows: pa.Table) -> Measurement:
-    """The measurement with its samples. Raises StoreError when `rows` are not they."""
-    try:
-        return arrow_schema.with_samples(envelope, count, rows)
-    except RecordError as error:
-        raise StoreError(f"{path}: damaged: {error}") from None
+class _Block:
+    """Some rows of a row group, turned into samples when somebody wants them."""
+
+    def __init__(self, group: "_Group", start: int, size: int) -> None:
+        self.size = size
+        self._group = group
+        self._start = start
+
+    @functools.cached_property
+    def _rows(self) -> pa.Table:
+        return self._group.table.slice(self._start, self.size)
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """The measurement of each row."""
+        return [str(name) for name in self._rows.column(MEASUREMENT_ID.name).to_pylist()]
+
+    @functools.cached_property
+    def samples(self) -> list[Sample]:
+        """The sample of each row."""
+        try:
+            return arrow_schema.samples(self._rows)
+        except RecordError as error:
+            raise StoreError(f"{self._group.path}: {error}") from None
+
+
+class _Group:
+    """One row group, read when somebody wants a row of it."""
+
+    def __init__(self, path: Path, index: int, columns: Sequence[str] | None) -> None:
+        self.path = path
+        self._index = index
+        self._columns = columns
+
+    @functools.cached_property
+    def table(self) -> pa.Table:
+        """All its rows."""
+        load = functools.partial(_row_group, index=self._index, columns=self._columns)
+        return _read(self.path, load)
+
+
+def _blocks(path: Path, columns: Sequence[str] | None) -> Iterator[_Block]:
+    for index, rows in enumerate(_read(path, _group_sizes)):
+        group = _Group(path, index, columns)
+        for start in range(0, rows, _BLOCK_ROWS):
+            yield _Block(group, start, min(_BLOCK_ROWS, rows - start))
+
+
+def whole(path: Path, envelope: Measurement, count: int, rows: SampleRows) -> Measurement:
+    """The measurement with the next `count` rows as its samples. Raises StoreError."""
+    names, samples = rows.take(count)
+    if len(samples) != count or not names <= {envelope.id}:
+        found = f"measurement {envelope.id}: {len(samples)} of {count} samples are there"
+        raise StoreError(f"{path}: damaged: {found}")
+    return msgspec.structs.replace(envelope, samples=tuple(samples))
 
 
 def _naming(path: Path, items: Iterable[Item]) -> Iterator[Item]:

@@ -87,6 +87,8 @@ def settle(layout: Layout, at_step: AtStep) -> None:
             publish(layout, folder, at_step)
         else:
             shutil.rmtree(folder)
+    for trial in layout.staging.glob("trial-*"):
+        trial.unlink(missing_ok=True)
 
 
 def unsettled(layout: Layout) -> list[Path]:

@@ -68,7 +68,7 @@ def _of_pair(layout: Layout, path: Path, date: str, seen: set[str]) -> Iterator[
     rows = SampleRows(sample_path, columns=None)
     try:
         for envelope, count, failed in envelope_counts(path):
-            measurement = whole(sample_path, envelope, count, rows.take(count))
+            measurement = whole(sample_path, envelope, count, rows)
             if envelope.id in seen:
                 yield Problem(path, f"measurement {envelope.id} is there twice")
             seen.add(envelope.id)
@@ -76,7 +76,7 @@ def _of_pair(layout: Layout, path: Path, date: str, seen: set[str]) -> Iterator[
                 yield Problem(path, f"measurement {envelope.id}: number of failures differs")
             if date_of(envelope.started_unix_ns) != date:
                 yield Problem(path, f"measurement {envelope.id} is filed under a wrong date")
-        if len(rows.take(1)):
+        if rows.take(1)[1]:
             yield Problem(sample_path, "samples without their measurements at the end")
     except StoreError as error:
         yield _problem_of(error, path)

@@ -201,6 +201,19 @@ def test_an_existing_file_is_never_written_over(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_system_without_hard_links_will_do(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with Journal.create(tmp_path / "a.jsonl") as journal:
+        spool(journal, make(1))
+    assert read_journal(journal.path).complete
+    assert list(tmp_path.iterdir()) == [journal.path]
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpoolError, match="no journal can be begun: the folder does not exist"):
         Journal.create(tmp_path / "no" / "a.jsonl")

@@ -230,6 +230,13 @@ def test_a_journal_cut_off_by_a_kill_leaves_nothing_behind(store: Store, make: M
     assert list(store.spool.iterdir()) == []
 
 
+def test_a_journal_that_was_never_ready_is_cleared_away(store: Store) -> None:
+    left = store.spool / ".a.jsonl.17.new"
+    left.touch()
+    recover(store)
+    assert not left.exists()
+
+
 def test_list_campaigns(store: Store, records: list[Measurement], make: Make) -> None:
     store.write([make(20, campaign="later", probe="tls", day=5)])
     first, second = store.list_campaigns()
