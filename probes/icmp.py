@@ -71,9 +71,10 @@ class _Family:
         )
         if isinstance(key, Failure):
             self._session.refused(number, key, self._watcher.read())
+            self._report()
         else:
             self._session.sent(number, self._channels, key)
-        self._report()
+            self._set_alarm(now.monotonic_ns + shot.timeout_ns)
 
     def close(self) -> None:
         if self._alarm is not None:
@@ -104,7 +105,7 @@ class _Family:
                 self._environment.emit(event.series, event.sample)
             else:
                 self._counted(event)
-        self._set_alarm()
+        self._set_alarm(self._session.next_deadline_ns())
         if not self._session.under_way:
             self.idle.set()
 
@@ -129,16 +130,16 @@ class _Family:
         channel, _ = self._retired.pop(0)
         channel.close()
 
-    def _set_alarm(self) -> None:
-        due = self._session.next_deadline_ns()
+    def _set_alarm(self, due_ns: int | None) -> None:
+        """Be woken for a timeout, unless one that comes no later is set."""
         if self._alarm is not None:
-            if due is not None and self._alarm_ns <= due:
+            if due_ns is not None and self._alarm_ns <= due_ns:
                 return
             self._alarm.cancel()
             self._alarm = None
-        if due is not None:
-            self._alarm_ns = due
-            self._alarm = self._environment.network.call_at(due, self._expire)
+        if due_ns is not None:
+            self._alarm_ns = due_ns
+            self._alarm = self._environment.network.call_at(due_ns, self._expire)
 
     def _expire(self) -> None:
         self._alarm = None

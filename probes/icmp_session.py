@@ -102,6 +102,9 @@ class IcmpSession:
         self._payload_bytes = payload_bytes
         self._rotate_after = rotate_after
         self._token = rng.getrandbits(64)
+        self._pattern = icmp_wire.build_payload(Secret(0, 0), payload_bytes)[
+            icmp_wire.SECRET_BYTES :
+        ]
         self._number = 0
         self._flights: dict[int, _Flight] = {}
         self._deadlines: list[tuple[int, int]] = []
@@ -213,7 +216,7 @@ class IcmpSession:
                 self._count(-1, "foreign")
             return None
         number = secret.number
-        whole = icmp_wire.build_payload(secret, self._payload_bytes) == reply.payload
+        whole = reply.payload[icmp_wire.SECRET_BYTES :] == self._pattern
         if self._family is AddressFamily.IPV4:
             whole = whole and icmp_wire.checksum_holds(arrival.message)
         failure = None if whole else Failure(FailureKind.CORRUPT, Stage.PARSE, "damaged payload")
@@ -279,7 +282,9 @@ class IcmpSession:
         if answer.failure is not None:
             self._finish(number, answer.failure, answer.received, responder or shot.address)
             return
-        marks = ((Flag.CLOCK_STEP, span.stepped), (Flag.DUPLICATED, flight.duplicated))
+        marks: tuple[str, ...] = (Flag.CLOCK_STEP,) if span.stepped else ()
+        if flight.duplicated:
+            marks = (*marks, Flag.DUPLICATED)
         sample = Sample(
             seq=shot.seq,
             metric=Metric.RTT,
@@ -289,7 +294,7 @@ class IcmpSession:
             lateness_ns=shot.lateness_ns,
             ttl=answer.ttl,
             responder=responder,
-            flags=tuple(flag for flag, set_ in marks if set_),
+            flags=marks,
         )
         self._losses[flight.address] = 0
         self._close(number, answer.received, sample, timed_out_=False)

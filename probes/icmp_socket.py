@@ -89,7 +89,7 @@ class StampedIcmpSocket:
         sock.setblocking(False)
         stamps.switch_on(sock, stamps.DATAGRAM_STAMPS)
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(sock, self.poll)
+        self._loop.add_reader(sock.fileno(), self.poll)
 
     @property
     def privileged(self) -> bool:
@@ -133,7 +133,7 @@ class StampedIcmpSocket:
         """See `channels.IcmpChannel.close`."""
         if self._socket.fileno() >= 0:
             if not self._loop.is_closed():
-                self._loop.remove_reader(self._socket)
+                self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
 
     def _destination(self, address: str) -> SocketAddress:

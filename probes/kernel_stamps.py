@@ -5,7 +5,6 @@ on the socket's error queue (Linux Documentation/networking/timestamping.rst). I
 the same queue (ip(7), IP_RECVERR).
 """
 
-import contextlib
 import socket
 import struct
 from collections.abc import Iterable
@@ -29,6 +28,9 @@ CONTROL_BYTES = 512
 
 _STAMP = struct.Struct("@qq")
 _EXTENDED_ERROR = struct.Struct("@IBBBBII")
+_INT = struct.Struct("@i")
+_STAMPED = (socket.SOL_SOCKET, SCM_TIMESTAMPING)
+_TTL = frozenset({(socket.SOL_IP, IP_TTL), (socket.IPPROTO_IPV6, IPV6_HOPLIMIT)})
 _RECVERR = frozenset({(socket.SOL_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)})
 
 ControlMessages = Iterable[tuple[int, int, bytes]]
@@ -49,18 +51,18 @@ def read_control(messages: ControlMessages) -> Control:
     stamp = ttl = key = None
     icmp = None
     for level, kind, data in messages:
-        with contextlib.suppress(struct.error):
-            if (level, kind) == (socket.SOL_SOCKET, SCM_TIMESTAMPING):
+        place = (level, kind)
+        try:
+            if place == _STAMPED:
                 seconds, nanoseconds = _STAMP.unpack_from(data)
                 # The kernel fills the software field with zeros where it has no stamp.
                 stamp = seconds * 1_000_000_000 + nanoseconds or None
-            elif (level, kind) in _RECVERR:
+            elif place in _TTL:
+                (ttl,) = _INT.unpack_from(data)
+            elif place in _RECVERR:
                 key, icmp = _read_error(data)
-            elif (level, kind) in {
-                (socket.SOL_IP, IP_TTL),
-                (socket.IPPROTO_IPV6, IPV6_HOPLIMIT),
-            }:
-                (ttl,) = struct.unpack_from("@i", data)
+        except struct.error:
+            continue
     return Control(stamp, ttl, key, icmp)
 
 

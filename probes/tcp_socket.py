@@ -44,6 +44,8 @@ class StampedTcpSocket:
         closed: "Callable[[StampedTcpSocket], None]",
     ) -> None:
         self._socket = sock
+        # The number, not the object: asyncio would ask the kernel for its addresses to describe it.
+        self._descriptor = sock.fileno()
         self._listener: TcpListener | None = listener
         self._closed = closed
         self._pending = bytearray()
@@ -51,8 +53,8 @@ class StampedTcpSocket:
         self._icmp: QueuedError | None = None
         self._linger: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._loop.add_writer(sock, self._writable)
-        self._loop.add_reader(sock, self._readable)
+        self._loop.add_writer(self._descriptor, self._writable)
+        self._loop.add_reader(self._descriptor, self._readable)
 
     def round_trip(self) -> RoundTrip | None:
         """See `channels.TcpChannel.round_trip`."""
@@ -68,6 +70,8 @@ class StampedTcpSocket:
         """See `channels.TcpChannel.send`."""
         self._pending += data
         self._write()
+        if self._connected:
+            self._drain_stamps()  # mostly it is there already, and spares a wake-up
 
     def finish(self) -> None:
         """See `channels.TcpChannel.finish`."""
@@ -75,13 +79,13 @@ class StampedTcpSocket:
         if not self._connected or self._socket.fileno() < 0:
             self.close()
             return
+        stamps.switch_on(self._socket, 0)  # nobody looks at them any more
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             self.close()
             return
         self._linger = self._loop.call_later(LINGER_SECONDS, self.close)
-        self._readable()
 
     def close(self) -> None:
         """See `channels.TcpChannel.close`."""
@@ -90,8 +94,8 @@ class StampedTcpSocket:
             self._linger.cancel()
         if self._socket.fileno() >= 0:
             if not self._loop.is_closed():
-                self._loop.remove_reader(self._socket)
-                self._loop.remove_writer(self._socket)
+                self._loop.remove_reader(self._descriptor)
+                self._loop.remove_writer(self._descriptor)
             self._socket.close()
             self._closed(self)
 
@@ -108,7 +112,7 @@ class StampedTcpSocket:
             self._icmp = self._icmp_error() or self._icmp
             return
         self._connected = True
-        self._loop.remove_writer(self._socket)
+        self._loop.remove_writer(self._descriptor)
         if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
             stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
         if self._listener is not None:
@@ -122,13 +126,13 @@ class StampedTcpSocket:
             while self._pending:
                 del self._pending[: self._socket.send(self._pending)]
         except BlockingIOError:
-            self._loop.add_writer(self._socket, self._writable)
+            self._loop.add_writer(self._descriptor, self._writable)
             return
         except OSError as error:
             self._fail(error)
             return
         if self._connected and self._socket.fileno() >= 0:
-            self._loop.remove_writer(self._socket)
+            self._loop.remove_writer(self._descriptor)
 
     def _readable(self) -> None:
         if not self._connected:
@@ -157,7 +161,7 @@ class StampedTcpSocket:
         if listener is None:
             self.close()
         elif self._socket.fileno() >= 0:
-            self._loop.remove_reader(self._socket)  # readable for ever from here on
+            self._loop.remove_reader(self._descriptor)  # readable for ever from here on
         return False
 
     def _drain_stamps(self) -> None:

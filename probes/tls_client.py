@@ -114,6 +114,8 @@ class TlsClient:
         if self._tls is None:
             return None
         self._incoming.write(data)
+        if not self._incoming.pending:
+            return None
         try:
             while self._tls.read(READ_BYTES):
                 pass

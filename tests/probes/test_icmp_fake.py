@@ -385,18 +385,21 @@ def test_the_payload_is_as_long_as_asked_for(
     assert ICMP.cost({"payload_bytes": size}).bytes >= 2 * (28 + size)
 
 
-def test_more_probes_than_sequence_numbers_under_way(
-    fake: FakeNetwork, fake_collector: Collector
-) -> None:
+def test_more_probes_than_sequence_numbers_under_way(fake: FakeNetwork) -> None:
     """The ICMP sequence number has 16 bits; ours has more, and lies in the payload."""
-    fake.paths["192.0.2.1"] = FakePath(round_trip_ns=900 * MS)
-    probe = fake_collector.open(ICMP, {"payload_bytes": 16})
-    for seq in range(70_000):
-        probe.fire(shot_at("192.0.2.1", seq=seq))
-    fake.clock.advance(1_000 * MS)
-    samples = fake_collector.of("rtt")
-    assert [sample.seq for sample in samples] == list(range(70_000))
-    assert all(sample.value_ns == 900 * MS for sample in samples)
+    session = IcmpSession(AddressFamily.IPV4, fake.rng)
+    batch = IcmpBatch()
+    for seq in range(20):
+        if seq == 10:
+            session._number = 65_536  # as many probes later
+        number, message = session.request(shot_at("192.0.2.1", seq=seq), Reading(0, HOUR_NS, 0))
+        assert message[6:8] == (seq % 10).to_bytes(2, "big")
+        session.sent(number, 1, number)
+        batch.sent.append((number, HOUR_NS + seq))
+        batch.arrivals.append(Arrival(reply_to(message), "192.0.2.1", 64, HOUR_NS + 2 * seq))
+    session.receive(1, batch, Reading(10 * MS, HOUR_NS + 10 * MS, 0))
+    samples = [event.sample for event in session.events() if isinstance(event, Outcome)]
+    assert [(sample.seq, sample.value_ns) for sample in samples] == [(n, n) for n in range(20)]
 
 
 def test_a_host_without_ipv6_says_so_in_every_sample(
