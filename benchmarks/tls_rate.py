@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import datetime
+import functools
 import multiprocessing
 import random
 import resource
@@ -153,7 +154,7 @@ def main() -> None:
                 rates: list[float] = []
                 for label, run in (("pathbudget", ours), ("blocking ssl", plain)):
                     used, done = measure(
-                        lambda run=run, resumed=resumed: run(ca_file, port, count, resumed=resumed)
+                        functools.partial(run, ca_file, port, count, resumed=resumed)
                     )
                     rates.append(count / used)
                     each_us = 1e6 * used / count
