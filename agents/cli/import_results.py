@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.report import CatalogueOption, TierOption, evaluated, write_whole
+from pathbudget.agents.cli.report import (
+    CatalogueOption,
+    TierOption,
+    evaluated,
+    refuse_unknown,
+    write_whole,
+)
 from pathbudget.agents.importers.probe_places import WITHIN_KM, ProbePlaces, RegionBy, read_places
 
 if TYPE_CHECKING:
@@ -84,9 +90,10 @@ def ripe_atlas(
     Importing a file again changes nothing. A malformed result is counted and named, and the rest
     is read.
     """
-    if report is not None and not report.absolute().parent.is_dir():
-        message = f"{report}: cannot be written: there is no folder {report.parent}"
-        raise fail(message, ExitCode.USAGE)
+    if report is not None:
+        _check_report(report, catalogue or [], tuple(tier or ()))
+    elif tier:
+        raise fail("--tier is for a report; name one with --report FILE", ExitCode.USAGE)
     known = _catalogue(catalogue)
     places = _places(probes or [], known, region_by, within_km)
     counts, receipt = _import(files, store, places, known, keep_addresses=keep_addresses)
@@ -104,6 +111,19 @@ def _catalogue(paths: list[Path] | None) -> "Catalogue | None":
     from pathbudget.sites.catalogue_file import load_catalogue
 
     return load_catalogue(paths) if paths else None
+
+
+def _check_report(path: Path, catalogue: list[Path], tiers: tuple[str, ...]) -> None:
+    """Complain about what the report needs before the long work, not after it."""
+    from pathbudget.agents.extras import require
+    from pathbudget.sites.catalogue_file import load_catalogue
+
+    require("report", "jinja2", "plotly")
+    require("analysis", "numpy", "scipy")
+    refuse_unknown("tier", tiers, tuple(load_catalogue(catalogue).tiers))
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        message = f"{path}: cannot be written: it is a folder, or in a folder that is not there"
+        raise fail(message, ExitCode.USAGE)
 
 
 def _places(
@@ -176,9 +196,6 @@ def _tell(counts: "ImportReport", receipt: "Receipt", store: Path, form: Format)
 def _write_report(
     path: Path, store: Path, catalogue: list[Path], tiers: tuple[str, ...], *, quiet: bool
 ) -> None:
-    from pathbudget.agents.extras import require
-
-    require("report", "jinja2", "plotly")
     from pathbudget.analysis.report.html import render_html
 
     evaluation = evaluated(store, catalogue, tiers, None, "RIPE Atlas results")

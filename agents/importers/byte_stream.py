@@ -13,6 +13,7 @@ CHUNK = 256 * 1024
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_WINDOW = 31
+_STEP = 16
 _KEPT = "; what came before was read"
 
 
@@ -59,26 +60,37 @@ def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _gunzip(raw: Iterator[bytes]) -> Iterator[bytes]:
     """Members one after the other (RFC 1952 section 2.2), zero padding between them skipped."""
     member = None
-    try:
-        for chunk in raw:
-            data = chunk
-            while data:
-                if member is None:
-                    data = data.lstrip(b"\0")
-                    if not data:
-                        break
-                    member = zlib.decompressobj(_GZIP_WINDOW)
-                if unpacked := member.decompress(data, CHUNK):
-                    yield unpacked
-                data = member.unused_data if member.eof else member.unconsumed_tail
-                member = None if member.eof else member
-        if member is not None:
-            if unpacked := member.flush():
+    for chunk in raw:
+        data = chunk
+        while data:
+            if member is None:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                member = zlib.decompressobj(_GZIP_WINDOW)
+            before = member.copy()
+            try:
+                unpacked = member.decompress(data, CHUNK)
+            except zlib.error as error:
+                yield from _rescued(before, data)
+                raise DamagedError(f"the gzip data is damaged ({error}){_KEPT}") from error
+            if unpacked:
                 yield unpacked
-            if not member.eof:
-                raise DamagedError(f"the gzip file is cut off{_KEPT}")
-    except zlib.error as error:
-        raise DamagedError(f"the gzip data is damaged ({error}){_KEPT}") from error
+            data = member.unused_data if member.eof else member.unconsumed_tail
+            member = None if member.eof else member
+    if member is not None:
+        if unpacked := member.flush():
+            yield unpacked
+        raise DamagedError(f"the gzip file is cut off{_KEPT}")
+
+
+def _rescued(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """What comes out of `data` before the damage: an error hides what its own call unpacked."""
+    for start in range(0, len(data), _STEP):
+        try:
+            yield member.decompress(data[start : start + _STEP])
+        except zlib.error:
+            return
 
 
 def _bunzip(raw: Iterator[bytes]) -> Iterator[bytes]:

@@ -20,20 +20,17 @@ import msgspec
 
 BLOCK = 32 * 1024
 """Bytes of values that are handed on together."""
-LONGEST = 4 * 1024 * 1024
+LONGEST = 1024 * 1024
 """A value longer than this is given up."""
+_LONGEST_ANCHOR = 256
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _NEXT_BRACKET = re.compile(rb'((?:[^"{}\[\]]++|' + _STRING + rb")*+)([{}\[\]])", re.DOTALL)
 _SCALAR = re.compile(_STRING + rb"|[^\s,]+", re.DOTALL)
-_FIRST_KEY = re.compile(rb'\s*\[?\s*\{\s*("[^"\\]*")')
+_FIRST_KEY = re.compile(rb'\s*\[?\s*\{\s*("[^"\\]{0,100}")')
 
 
-class _Anything(msgspec.Struct):
-    """Decodes any object, keeps nothing."""
-
-
-_is_object = msgspec.json.Decoder(_Anything).decode
+_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class Piece(NamedTuple):
@@ -157,12 +154,12 @@ def _is_lines(head: bytes) -> bool:
     if not head.startswith(b"{"):
         return not head.startswith(b"[")
     line, _, rest = head.partition(b"\n")
-    return _decodes(line) or (line.strip() != b"{" and rest.lstrip().startswith(b"{"))
+    return _is_json(line) or (line.strip() != b"{" and rest.lstrip().startswith(b"{"))
 
 
-def _decodes(text: bytes) -> bool:
+def _is_json(text: bytes) -> bool:
     try:
-        _is_object(text)
+        _decode_raw(text)
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
@@ -213,32 +210,33 @@ class _Values:
         """Up to where brackets are counted."""
         self._depth = 0
         self._in_array = False
-        self._searching = False
-        """After a value that never ended: pieces that are no whole result are passed over."""
+        self._lost = False
+        """After a broken value: only an object with the first key, and a probe in it, counts."""
         self._block = ValueBlock(1)
 
     def blocks(self, source: _Kept, on_damage: Callable[[str], None]) -> Iterator[Block]:
         while chunk := source.next():
             self._data += chunk
             self._scan()
-            if len(self._data) > LONGEST:
+            while len(self._data) - (self._at if self._start < 0 else self._start) > LONGEST:
                 self._give_up()
+                self._scan()
             if self._block.size >= BLOCK:
                 yield self._take()
             self._forget()
         while self._start >= 0:
             self._give_up()
+            self._scan()
         self._scalars(self._data[self._at :], self._base + self._at)
         if self._block.values:
             yield self._take()
-        if self._in_array and not self._searching:
+        if self._in_array and not self._lost:
             on_damage("the array is not closed: the file is cut off")
 
     def _scan(self) -> None:
         """Count brackets as far as the data goes."""
-        match_at = _NEXT_BRACKET.match
         data = self._data
-        while (match := match_at(data, self._at)) is not None:
+        while (match := self._next_bracket()) is not None:
             self._at = match.end()
             bracket = match.group(2)
             if self._start < 0:
@@ -250,14 +248,21 @@ class _Values:
                 if self._depth == 0:
                     self._add(data[self._start : self._at])
 
+    def _next_bracket(self) -> re.Match[bytes] | None:
+        if self._lost and self._start < 0:
+            anchor = self._anchor.search(self._data, self._at)
+            if anchor is None:
+                self._at = max(self._at, len(self._data) - _LONGEST_ANCHOR)
+                return None
+            self._at = anchor.start()
+        return _NEXT_BRACKET.match(self._data, self._at)
+
     def _between(self, text: bytes, start: int, bracket: bytes) -> None:
         """A bracket outside every value, with the text before it."""
         self._scalars(text, self._base + start)
-        if bracket in b"}]" and self._searching:
-            return
         if bracket == b"]" and self._in_array:
             self._in_array = False
-        elif bracket == b"[" and not self._in_array:
+        elif bracket == b"[" and not self._in_array and not self._lost:
             self._in_array = True
         elif bracket in b"{[":
             self._start, self._depth = self._at - 1, 1
@@ -269,25 +274,27 @@ class _Values:
             self._keep(offset + match.start(), match.group())
 
     def _add(self, raw: bytes) -> None:
-        offset, self._start = self._base + self._start, -1
-        if self._searching and b'"prb_id"' not in raw:
+        """The value under way ends here, if the brackets are to be believed."""
+        if not _is_json(raw):
+            self._give_up()
             return
-        self._searching = False
-        self._keep(offset, raw)
-
-    def _keep(self, offset: int, raw: bytes) -> None:
-        if not self._searching:
-            self._block.values.append((offset, raw))
-            self._block.size += len(raw)
+        offset, self._start = self._base + self._start, -1
+        if not self._lost or b'"prb_id"' in raw:
+            self._lost = False
+            self._keep(offset, raw)
 
     def _give_up(self) -> None:
-        """The value under way does not end: name it once and look for the next one."""
-        start = self._start if self._start >= 0 else self._at
+        """The value under way is broken: name it once, go on at the next likely beginning."""
+        start = self._at if self._start < 0 else self._start
         following = self._anchor.search(self._data, start + 1)
         end = len(self._data) if following is None else following.start()
         self._keep(self._base + start, self._data[start:end])
-        self._start, self._depth, self._at, self._searching = -1, 0, end, True
-        self._scan()
+        self._start, self._at, self._lost = -1, end, True
+
+    def _keep(self, offset: int, raw: bytes) -> None:
+        if not self._lost:
+            self._block.values.append((offset, raw))
+            self._block.size += len(raw)
 
     def _take(self) -> ValueBlock:
         block = self._block
