@@ -139,27 +139,28 @@ def place_findings(
 ) -> list[Finding]:
     """Regions and sites of the measurements that the catalogue does not know."""
     regions_known, sites_known = set(known_regions), set(known_sites)
-    found = [
-        Finding(
-            kind=FindingKind.UNKNOWN_PLACE,
-            region=region.name,
-            site="",
-            text=f"region {region.name} is not in the catalogue: its weight is taken as 1"
-            + ("." if region.latitude is None else ", its place from its vantages."),
-        )
-        for region in regions
-        if region.name not in regions_known
+    unknown_regions = [region for region in regions if region.name not in regions_known]
+    placed = [region.name for region in unknown_regions if region.latitude is not None]
+    unplaced = [region.name for region in unknown_regions if region.latitude is None]
+    unknown_sites = [site.name for site in sites if site.name not in sites_known]
+    weight = "not in the catalogue: weight taken as 1"
+    return [
+        *_unknown("region", placed, f"{weight}, place from the vantages"),
+        *_unknown("region", unplaced, weight),
+        *_unknown("site", unknown_sites, "not in the catalogue: no coordinates, no price"),
     ]
-    return found + [
-        Finding(
-            kind=FindingKind.UNKNOWN_PLACE,
-            region="",
-            site=site.name,
-            text=f"site {site.name} is not in the catalogue: no coordinates, no price.",
-        )
-        for site in sites
-        if site.name not in sites_known
-    ]
+
+
+def _unknown(noun: str, names: Sequence[str], problem: str) -> list[Finding]:
+    """One finding, however many places are unknown."""
+    if not names:
+        return []
+    what = f"{noun} {names[0]} is" if len(names) == 1 else f"{len(names)} {noun}s are"
+    listed = ", ".join(names[:LISTED]) + (" ..." if len(names) > LISTED else "")
+    text = f"{what} {problem}." if len(names) == 1 else f"{what} {problem} ({listed})."
+    one = names[0] if len(names) == 1 else ""
+    region, site = (one, "") if noun == "region" else ("", one)
+    return [Finding(kind=FindingKind.UNKNOWN_PLACE, region=region, site=site, text=text)]
 
 
 def unmeasured_finding(pairs: Sequence[tuple[str, str]], of: int) -> list[Finding]:

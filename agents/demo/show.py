@@ -9,6 +9,7 @@ from rich.text import Text
 from pathbudget.analysis.results import (
     BudgetLine,
     Evaluation,
+    Finding,
     Objective,
     Recommendation,
     TierInfo,
@@ -27,8 +28,10 @@ def show(evaluation: Evaluation, console: Console) -> None:
         for one in evaluation.recommendations:
             if one.tier == tier.name and one.objective is Objective.P_MEDIAN and one.sites:
                 console.print(_recommendation(one, tier), highlight=False)
-    for finding in evaluation.findings:
-        console.print(f"Note: {finding.text}", highlight=False, style="dim")
+    for kind in dict.fromkeys(finding.kind for finding in evaluation.findings):
+        found = [finding for finding in evaluation.findings if finding.kind is kind]
+        more = f" ({len(found) - 1} more like it in the report)" if len(found) > 1 else ""
+        console.print(f"Note: {_where(found[0])}{found[0].text}{more}", style="dim")
 
 
 def _budget_table(evaluation: Evaluation, tier: TierInfo) -> Table:
@@ -69,6 +72,11 @@ def _recommendation(one: Recommendation, tier: TierInfo) -> str:
         margin = f"{gap} better than {' + '.join(one.next_best_sites)}"
     word = "decided" if one.decided else "undecided: the intervals overlap"
     return f"  {tier.name}, {one.k}: [bold]{sites}[/]\n      mean {cost}, {margin}; {word}"
+
+
+def _where(finding: Finding) -> str:
+    place = " to ".join(name for name in (finding.region, finding.site) if name)
+    return f"{place}: " if place and place not in finding.text else ""
 
 
 def _ms(value: float | None) -> str:

@@ -43,9 +43,12 @@ def lab_target(site: str) -> Target:
 @contextlib.contextmanager
 def loopback_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str]]:
     """The same places on loopback, with delays made in user space by the responders."""
+    from pathbudget.agents.loopback.geography import PathModel
     from pathbudget.agents.loopback.world import LoopbackWorld
 
-    with LoopbackWorld(region_places(), site_places(), seed=seed) as world:
+    # Access networks slow enough that no flight can be taken for the server's own time.
+    model = PathModel(access_ms=8.0)
+    with LoopbackWorld(region_places(), site_places(), model=model, seed=seed) as world:
         write_catalogue(folder / "catalogue.toml", world.target)
         write_campaign(
             folder / "campaign.toml",

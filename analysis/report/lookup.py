@@ -14,6 +14,7 @@ from pathbudget.analysis.results import (
     SiteInfo,
     Summary,
     TierInfo,
+    Verdict,
 )
 
 PairKey = tuple[str, str]
@@ -115,15 +116,16 @@ def preference(summary: Summary) -> tuple[int, bool, int, str]:
 def chosen(
     recommendations: tuple[Recommendation, ...], regions: tuple[RegionInfo, ...]
 ) -> Recommendation | None:
-    """The fewest sites that leave the least traffic uncovered, by p-median where there is one.
+    """The fewest sites that surely keep the allowance for the most traffic, by p-median if any.
 
     A further site is worth its price only when it brings more traffic within the allowance, and
     that is what a reader wants to see first; the table of all choices stands below it.
     """
-    weights = {region.name: region.weight for region in regions}
 
     def rank(choice: Recommendation) -> tuple[bool, float, int, bool]:
-        uncovered = round(sum(weights.get(name, 1.0) for name in choice.uncovered), 9)
+        kept = {one.region for one in choice.assignments if one.verdict is Verdict.PASS}
+        outside = [region.weight for region in regions if region.name not in kept]
+        uncovered = round(sum(outside), 9)
         second = choice.objective is not Objective.P_MEDIAN
         return not choice.sites, uncovered, choice.k, second
 

@@ -42,7 +42,8 @@ def test_icmp_is_the_round_trip_and_connect_stands_in(
         (5.9, 302.6, True),
         (20.0, 21.0, False),
         (20.0, 41.5, False),  # a HelloRetryRequest is one more round trip, not a middlebox
-        (0.3, 2.0, False),  # the server's own signature
+        (0.3, 5.0, False),  # the server's own signature
+        (0.03, 7.0, True),
     ],
 )
 def test_a_middlebox_answers_before_the_server(
@@ -63,6 +64,18 @@ def test_a_middlebox_answers_before_the_server(
     assert path.source == ("tls" if found else "connect")
     assert path.round_trips is not None
     assert path.round_trips.values_ns[0] == (flight_ms if found else connect_ms) * 1e6
+
+
+def test_a_server_that_is_mostly_busy_is_no_middlebox(
+    make_samples: MakeSamples, make_measurement: MakeMeasurement
+) -> None:
+    tls = [
+        *make_samples([4.0] * 30, Metric.CONNECT),
+        *make_samples([6.0, *[60.0] * 29], Metric.TLS_HANDSHAKE, ConnectionMode.COLD),
+    ]
+    path = paths([make_measurement(tls, probe="tls")])[0]
+    assert path.source == "connect"
+    assert path.findings == ()
 
 
 def test_icmp_that_is_rate_limited_is_not_taken_for_loss(

@@ -83,7 +83,7 @@ def test_the_choice_shown_is_the_smallest_that_covers_most(evaluation: Evaluatio
     shown = chosen(every, evaluation.regions)
     assert shown is not None
     assert shown.k == 3
-    equal = tuple(msgspec.structs.replace(choice, uncovered=()) for choice in every)
+    equal = tuple(msgspec.structs.replace(choice, assignments=()) for choice in every)
     smallest = chosen(equal, evaluation.regions)
     assert smallest is not None
     assert smallest.k == 1
