@@ -11,6 +11,7 @@ from pathbudget.analysis.findings import (
     place_findings,
     resumption_findings,
     sample_findings,
+    service_findings,
     unmeasured_finding,
     unreachable_findings,
 )
@@ -182,6 +183,7 @@ class _Evaluator:
     def _add_lines(self, series: Sequence[Series]) -> None:
         candidates = path_candidates(series)
         self.findings += unreachable_findings(candidates)
+        self.findings += service_findings(candidates)
         for path in candidates:
             self.findings += path.findings
         budgets = [PathBudget(path, self.options.confidence) for path in candidates]

@@ -115,6 +115,25 @@ def unreachable_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
     ]
 
 
+def service_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
+    """Targets that the network reaches and that accept no connection."""
+    found: list[Finding] = []
+    for path in candidates:
+        attempts = sum(track.n for track in path.setups.values())
+        failed = sum(track.losses for track in path.setups.values())
+        if path.answered and attempts and failed == attempts:
+            text = (
+                f"not one of {attempts} connections to {path.target} over "
+                f"{path.family or 'any address family'} could be set up: its warm lines say what "
+                "the path costs, not that a service answers."
+            )
+            one = Finding(
+                kind=FindingKind.UNREACHABLE, region=path.region, site=path.site, text=text
+            )
+            found.append(one)
+    return found
+
+
 def resumption_findings(counts: Mapping[tuple[str, str, str], int]) -> list[Finding]:
     """Servers that do not take the tickets they gave."""
     return [

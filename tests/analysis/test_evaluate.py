@@ -14,6 +14,7 @@ from pathbudget.probes.record import (
     AddressFamily,
     ClockQuality,
     ClockSource,
+    ConnectionMode,
     Failure,
     FailureKind,
     Measurement,
@@ -287,3 +288,14 @@ def test_a_store_is_evaluated(campaign: list[Measurement], catalogue: Catalogue)
     assert evaluation == evaluate(
         campaign[:2], catalogue, EvaluationOptions(title="T", generated_unix_ns=1)
     )
+
+
+def test_a_host_that_answers_pings_and_refuses_connections_is_named(
+    make_samples: MakeSamples, make_measurement: MakeMeasurement, catalogue: Catalogue
+) -> None:
+    echo = make_measurement(make_samples([5.0] * 100))
+    refused = make_samples([None] * 20, Metric.SETUP, ConnectionMode.COLD)
+    evaluation = evaluate([echo, make_measurement(refused, probe="tls")], catalogue, OPTIONS)
+    texts = [finding.text for finding in found(evaluation, FindingKind.UNREACHABLE)]
+    assert len(texts) == 1
+    assert texts[0].startswith("not one of 20 connections to")

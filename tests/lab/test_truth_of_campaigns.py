@@ -155,4 +155,6 @@ def brute_force(cost: Mapping[Pair, float], weights: Mapping[str, float], k: int
             weight * min(cost[region, site] for site in sites) for region, weight in weights.items()
         )
 
-    return set(min(itertools.combinations([site.name for site in SITES], k), key=mean))
+    choices = list(itertools.combinations([site.name for site in SITES], k))
+    best = min(choices, key=mean)
+    return set(best)
