@@ -35,7 +35,7 @@ def fill(left):
         file.write(b"x" * room)
 
 def remount(mode):
-    subprocess.run(["mount", "-o", f"remount,{mode}", disk], check=True)
+    subprocess.run(["mount", "-o", f"remount,bind,{mode}", disk], check=True)
 
 def refused(action):
     try:
