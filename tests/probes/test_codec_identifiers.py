@@ -1,3 +1,5 @@
+"""Names of measurements: unique, sorted by time, and the same for the same content."""
+
 import random
 import uuid
 
