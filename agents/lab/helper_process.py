@@ -40,8 +40,9 @@ class HelperProcess:
                     stdout=self._errors,
                     stderr=self._errors,
                     pass_fds=keep,
-                    # Ctrl-C is for the user's command; a lab ends when its owner says so.
-                    process_group=0,
+                    # Ctrl-C is for the command. A session of its own is also a scheduling group of
+                    # its own, where the kernel groups by session: a fairer share on a busy host.
+                    start_new_session=True,
                 )
         except BaseException:
             os.close(self._errors)

@@ -1,7 +1,7 @@
 """Tests that start a lab: as root in this process, as an ordinary user in one of their own.
 
-The whole test function is run again, by a pytest inside a user namespace, when this one is not
-root: so tests are written as if root, and hold for both.
+Where a module says ``STARTS_LABS_HERE = True`` and this process is not root, each test function is
+run by another pytest inside a user namespace: so they are written as if root, and hold for both.
 """
 
 import itertools
@@ -33,8 +33,7 @@ ATTEMPTS = 6
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    wants_lab = any("lab" in mark.args for mark in pyfuncitem.iter_markers("needs"))
-    if not wants_lab or os.geteuid() == 0:
+    if not getattr(pyfuncitem.module, "STARTS_LABS_HERE", False) or os.geteuid() == 0:
         return None
     options = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
     inner = [sys.executable, "-m", "pytest", *options, pyfuncitem.nodeid]

@@ -15,6 +15,7 @@ from pathbudget.agents.lab.truth import Truth, truth
 from pathbudget.probes.record import AddressFamily
 
 pytestmark = pytest.mark.needs("lab")
+STARTS_LABS_HERE = True
 
 MS = 1_000_000
 PAIR = ("region", "site")

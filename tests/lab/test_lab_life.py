@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pathbudget.agents.lab.container import command_inside
+
 PLAIN_USER = Path(__file__).parent / "plain_user.py"
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ROOT / "examples" / "world.toml"
@@ -128,7 +130,10 @@ def test_helpers_of_a_lab_in_process_die_with_it_too() -> None:
         f"lab = Lab(load_world(Path({str(WORLD)!r}))); lab.__enter__(); "
         "print('up', flush=True); time.sleep(1000)"
     )
-    with marked([sys.executable, "-c", code], marker) as process:
+    command = [sys.executable, "-c", code]
+    if os.geteuid():
+        command = command_inside(command, with_parent=True)
+    with marked(command, marker) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         assert len(processes_with(marker)) >= 4
@@ -152,11 +157,11 @@ def test_a_command_that_is_not_there(prefix: list[str]) -> None:
 
 def test_a_faulty_world_starts_nothing(tmp_path: Path) -> None:
     world = tmp_path / "bad.toml"
-    world.write_text("[[region]]\nnam = 'x'\n")
+    world.write_text("[[region]]\nnme = 'x'\n")
     command = [*COMMAND[:3], str(world), "--", "touch", str(tmp_path / "touched")]
     ran = run(command)
     assert ran.returncode == 2
-    assert "region[1].nam" in ran.stderr
+    assert "region[1].nme" in ran.stderr
     assert "faults; nothing was loaded" in ran.stderr
     assert not (tmp_path / "touched").exists()
 

@@ -25,6 +25,7 @@ from pathbudget.probes.errors import LabError
 from pathbudget.probes.record import AddressFamily
 
 pytestmark = pytest.mark.needs("lab")
+STARTS_LABS_HERE = True
 
 MS = 1_000_000
 QUICK = DirectionModel(delay_ns=1 * MS)

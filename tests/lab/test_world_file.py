@@ -79,7 +79,7 @@ def test_all_faults_come_at_once_each_with_its_place() -> None:
 seeed = 3
 [[region]]
 name = "tokyo"
-lattitude = 3
+longtitude = 3
 [[router]]
 name = "east"
 asn = 0
@@ -102,7 +102,7 @@ at = "east"
 """
     )
     assert "seed" in faults["seeed"]
-    assert "did you mean" in faults["region[1].lattitude"]
+    assert "did you mean" in faults["region[1].longtitude"]
     assert "0 is out of range" in faults["router[1].asn"]
     assert "true or false" in faults["site[1].responder"]
     assert "-90 to 90" in faults["site[1].latitude"]
