@@ -53,7 +53,7 @@ def arrival(emulator: Emulator, cause: Cause | None) -> int:
 
 
 def late_cause(node: str = "here") -> Cause:
-    """A delivery that was due 500 ms ago and began 100 ms ago, so that a busy host cannot matter."""
+    """A delivery that was due 500 ms ago and began 100 ms ago: a busy host cannot matter."""
     now = time.monotonic_ns()
     return Cause(now - 500_000_000, now - 100_000_000, node, (REGION, SITE))
 
