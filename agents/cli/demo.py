@@ -38,7 +38,7 @@ def register(application: typer.Typer) -> None:
 @reports_errors
 def demo(
     output: OutputOption = Path("demo-output"),
-    duration: DurationOption = 45,
+    duration: DurationOption = 48,
     seed: SeedOption = 7,
     world: WorldOption = WorldChoice.AUTO,
 ) -> None:

@@ -9,22 +9,20 @@ from rich.text import Text
 from pathbudget.analysis.results import (
     BudgetLine,
     Evaluation,
+    FindingKind,
     Quantile,
     Summary,
     Verdict,
 )
 
-ROWS = (
-    ("resolve", "resolve", None),
-    ("icmp", "rtt", None),
-    ("tcp", "connect", None),
-    ("tls", "tls_handshake", "cold"),
-    ("tls", "tls_handshake", "resumed"),
-    ("tls", "setup", "cold"),
-    ("tls", "setup", "resumed"),
-)
-"""What is shown, in order: probe (or ``resolve`` for any), metric, mode."""
-NAMES = {"rtt": "ICMP RTT", "connect": "TCP connect", "tls_handshake": "TLS", "resolve": "resolve"}
+ORDER = ("resolve", "rtt", "connect", "tls_handshake", "setup")
+NAMES = {
+    "resolve": "resolve",
+    "rtt": "ICMP RTT",
+    "connect": "TCP connect",
+    "tls_handshake": "TLS flight",
+    "setup": "set-up",
+}
 STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 
 
@@ -35,48 +33,52 @@ def show(evaluation: Evaluation, hosts: Sequence[str], console: Console) -> None
         console.print(_floor(evaluation, host), highlight=False)
         console.print(_tiers(evaluation, host))
         for finding in evaluation.findings:
-            if finding.site == host:
+            if finding.site == host and finding.kind is not FindingKind.UNKNOWN_PLACE:
                 console.print(f"Note: {finding.text}", highlight=False)
         console.print()
 
 
 def _measured(evaluation: Evaluation, host: str) -> Table:
-    found = [one for one in evaluation.summaries if one.site == host]
+    found = [one for one in evaluation.summaries if one.site == host and one.metric in ORDER]
     addresses = sorted({one.address for one in found if one.address})
-    table = Table(
-        title=f"{host}  {' '.join(addresses)}", title_justify="left", title_style="bold", box=None
-    )
+    title = f"{host}  {' '.join(addresses)}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("ms", no_wrap=True)
-    for heading in ("n", "lost", "min", "p50", "p95", "p95 interval"):
+    for heading in ("n", "lost", "min", "p50", "p95", "interval of p95"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("clock", no_wrap=True)
-    for probe, metric, mode in ROWS:
-        for summary in found:
-            same = summary.metric == metric and (mode is None or summary.mode == mode)
-            if same and probe in (summary.probe, "resolve"):
-                table.add_row(*_row(summary))
+    for summary in sorted(found, key=_order):
+        table.add_row(*_row(summary))
     return table
 
 
+def _order(summary: Summary) -> tuple[str, int, str, str]:
+    family = summary.family or ""
+    return family, ORDER.index(summary.metric), summary.mode or "", summary.probe
+
+
 def _row(summary: Summary) -> tuple[str, ...]:
-    name = NAMES.get(summary.metric, "set-up")
-    mode = f" {summary.mode}" if summary.mode and summary.metric != "rtt" else ""
-    family = " v6" if summary.family == "ipv6" else ""
+    """A row of numbers, or the commonest failure where there is not one number."""
+    name = NAMES[summary.metric]
+    if summary.mode and summary.metric in ("tls_handshake", "setup"):
+        name += f" {summary.mode}"
+    if summary.metric in ("resolve", "connect") and summary.probe != "tcp":
+        name += f" ({summary.probe})"
+    if summary.family == "ipv6":
+        name += " v6"
+    counts = (name, str(summary.n), str(summary.losses))
     if summary.losses == summary.n and summary.failures:
-        worst = max(summary.failures, key=lambda key: summary.failures[key])
-        return (name + mode + family, str(summary.n), str(summary.losses), worst)
+        failure = max(summary.failures, key=lambda key: summary.failures[key])
+        return (*counts, "", "", "", failure.split("/")[0].replace("_", " "), "")
     p50, p95 = _quantile(summary, 50), _quantile(summary, 95)
-    interval = "" if p95 is None else f"{_ms(p95.low_ms)}..{_ms(p95.high_ms, 'no limit')}"
     clock = max(summary.clock_sources, key=lambda key: summary.clock_sources[key], default="")
     return (
-        name + mode + family,
-        str(summary.n),
-        str(summary.losses),
+        *counts,
         _ms(summary.minimum_ms),
         _ms(p50.value_ms if p50 else None),
         _ms(p95.value_ms if p95 else None),
-        interval,
-        clock,
+        f"{_ms(p95.low_ms)}..{_ms(p95.high_ms, 'no limit')}" if p95 else "",
+        clock.replace("_", " "),
     )
 
 
