@@ -39,7 +39,7 @@ def register(application: typer.Typer) -> None:
 def demo(
     output: OutputOption = Path("demo-output"),
     duration: DurationOption = 48,
-    seed: SeedOption = 7,
+    seed: SeedOption = 1,
     world: WorldOption = WorldChoice.AUTO,
 ) -> None:
     """Measure six regions against four sites for three tiers; print budgets, sites, report."""

@@ -21,7 +21,7 @@ def write_catalogue(path: Path, target: Callable[[str], Target]) -> None:
         lines += [f"weight = {region.weight}", ""]
     for site in SITES:
         answers = target(site.name)
-        lines += ["[[site]]", f'name = "{site.name}"', f'place = "{site.name}"']
+        lines += ["[[site]]", f'name = "{site.name}"', f'place = "{site.place}"']
         lines += [f"price_per_month = {site.price_per_month}", f"capacity = {site.capacity}"]
         lines += ["[[site.target]]", f'name = "{answers.name}"', f'host = "{answers.host}"']
         lines += [f"port = {answers.port}", ""]

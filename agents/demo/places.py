@@ -20,26 +20,27 @@ class DemoRegion:
 
 @dataclass(frozen=True, slots=True)
 class DemoSite:
-    """A candidate facility: the shipped one, its price per month, the weight it can carry."""
+    """A candidate facility: the shipped one it is, its price per month, the weight it can carry."""
 
     name: str
+    place: str
     price_per_month: int
     capacity: int
 
 
 REGIONS = (
     DemoRegion("dallas", "dallas", 25),
-    DemoRegion("chicago", "chicago", 15),
-    DemoRegion("new-york", "new-york", 20),
+    DemoRegion("chicago", "chicago", 10),
+    DemoRegion("new-york", "new-york", 25),
     DemoRegion("los-angeles", "los-angeles", 20),
-    DemoRegion("miami", "miami", 10),
-    DemoRegion("seattle", "seattle", 10),
+    DemoRegion("miami", "miami", 5),
+    DemoRegion("seattle", "seattle", 15),
 )
 SITES = (
-    DemoSite("dallas-1950-stemmons", 21_000, 100),
-    DemoSite("ashburn-44060-digital-loudoun", 19_000, 100),
-    DemoSite("chicago-350-cermak", 23_000, 100),
-    DemoSite("santa-clara-2972-stender", 26_000, 100),
+    DemoSite("infomart", "dallas-1950-stemmons", 21_000, 100),
+    DemoSite("ashburn", "ashburn-44060-digital-loudoun", 19_000, 100),
+    DemoSite("350-cermak", "chicago-350-cermak", 23_000, 100),
+    DemoSite("santa-clara", "santa-clara-2972-stender", 26_000, 100),
 )
 
 
@@ -57,4 +58,4 @@ def region_places() -> list[tuple[str, float, float]]:
 
 def site_places() -> list[tuple[str, float, float]]:
     """(name, latitude, longitude) of every facility."""
-    return [place_of(site.name) for site in SITES]
+    return [(site.name, *place_of(site.place)[1:]) for site in SITES]

@@ -23,7 +23,7 @@ def show(evaluation: Evaluation, console: Console) -> None:
     """Budget tables, one per tier, then the recommended sites."""
     for tier in evaluation.tiers:
         console.print(_budget_table(evaluation, tier))
-    console.print("[bold]Recommended sites[/] (exact choice on the upper interval ends)")
+    console.print("[bold]Recommended sites[/] (exact choice on the upper interval ends, p-median)")
     for tier in evaluation.tiers:
         for one in evaluation.recommendations:
             if one.tier == tier.name and one.objective is Objective.P_MEDIAN and one.sites:
@@ -70,8 +70,8 @@ def _recommendation(one: Recommendation, tier: TierInfo) -> str:
     if one.next_best_sites:
         gap = "unbounded" if one.margin is None else f"{one.margin:.1f} ms"
         margin = f"{gap} better than {' + '.join(one.next_best_sites)}"
-    word = "decided" if one.decided else "undecided: the intervals overlap"
-    return f"  {tier.name}, {one.k}: [bold]{sites}[/]\n      mean {cost}, {margin}; {word}"
+    word = "decided" if one.decided else "undecided"
+    return f"  {tier.name:9}{one.k}  [bold]{sites}[/]\n             mean {cost}, {margin}; {word}"
 
 
 def _where(finding: Finding) -> str:

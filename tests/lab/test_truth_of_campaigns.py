@@ -54,7 +54,7 @@ def measured(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Evaluation, dict[Pair, Truth], LabReport]:
     """One campaign over the world of the demo, repeated while the lab calls the host too noisy."""
-    world = world_from_places(region_places(), site_places(), seed=7)
+    world = world_from_places(region_places(), site_places(), seed=1)
     said: list[str] = []
     for attempt in range(ATTEMPTS):
         folder = tmp_path_factory.mktemp(f"truth-{attempt}")
