@@ -1,4 +1,4 @@
-"""A fake network and a collector of samples; a certificate for TLS servers."""
+"""A fake network, a collector of samples, TLS servers on the fake network and on loopback."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.fake_collector import Collector
-from pathbudget.probes.fake_network import FakeClock, FakeNetwork
+from pathbudget.probes.fake_collector import Collector, shot_at
+from pathbudget.probes.fake_network import FakeClock, FakeNetwork, FakePath
 from pathbudget.probes.network import SystemNetwork
+from pathbudget.probes.record import AddressFamily, Sample
+from pathbudget.probes.tls import TLS
+
+MS = 1_000_000
 
 
 @pytest.fixture
@@ -107,6 +111,31 @@ def server_context(certificate_folder: Path) -> ssl.SSLContext:
     folder = certificate_folder
     context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     return context
+
+
+@pytest.fixture
+def tls_path(fake: FakeNetwork, server_context: ssl.SSLContext) -> FakePath:
+    """A TLS server 20 ms away on the fake network: site.example, 192.0.2.1."""
+    fake.names["site.example"] = {AddressFamily.IPV4: ("192.0.2.1",)}
+    fake.paths["192.0.2.1"] = FakePath(round_trip_ns=20 * MS, tls=server_context)
+    return fake.paths["192.0.2.1"]
+
+
+Shoot = Callable[..., list[Sample]]
+
+
+@pytest.fixture
+def shoot_tls(fake: FakeNetwork, fake_collector: Collector, ca_file: str) -> Shoot:
+    """Open the TLS probe and fire one shot after the other; the samples in their order."""
+
+    def run(*, shots: int = 1, resolve: bool = False, **options: str | bool) -> list[Sample]:
+        probe = fake_collector.open(TLS, {"ca_file": ca_file, **options})
+        for seq in range(shots):
+            probe.fire(shot_at("192.0.2.1", seq=seq, host="site.example", resolve=resolve))
+            fake.clock.advance(3_000 * MS)
+        return [sample for _, sample in fake_collector.emitted]
+
+    return run
 
 
 Handler = Callable[[socket.socket], None]
