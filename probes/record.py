@@ -130,7 +130,7 @@ class Flag(StrEnum):
     """Worked out of the minimum, mean and maximum that somebody else's tool gave; order unknown."""
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Why there is no number: kind x stage, with the router's own words where there are any."""
 
     kind: FailureKind
@@ -140,7 +140,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     icmp_code: int | None = None
 
 
-class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
+class Sample(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One number or one failure, with the time it was sent. A lost packet is a sample.
 
     Exactly one of `value_ns` and `failure` is set. The phases of one handshake are several samples

@@ -59,14 +59,26 @@ class Labels:
         self._places = places
         self._known = _targets_by_host(catalogue)
         self.vantage = {family: Memory(self._vantages(family)) for family in (*AddressFamily, None)}
+        self.source = Memory(self._sources)
         self.target: Memory[tuple[str, str, int | None], Target] = Memory(self._target)
         self.campaign: Memory[int, str] = Memory("ripe-atlas-{}".format)
         self.software: Memory[int, str] = Memory("ripe-atlas firmware {}".format)
         self.schedule: Memory[int | None, str] = Memory(_schedule)
         self.clock: Memory[int | None, ClockQuality] = Memory(clock_quality)
 
+    @property
+    def unplaced(self) -> int:
+        """How many probes could not be given a region by the rule."""
+        return len(self._places.unplaced)
+
     def _vantages(self, family: AddressFamily | None) -> Callable[[int], Vantage]:
         return lambda probe: self._places.vantage(probe, family)
+
+    def _sources(self, key: tuple[str, AddressFamily | None]) -> Memory[int, tuple[Vantage, str]]:
+        """By probe: its vantage, and what the ids of its measurements in a campaign begin with."""
+        campaign, family = key
+        vantages = self.vantage[family]
+        return Memory(lambda probe: (vantages[probe], f"{campaign}-{probe}-"))
 
     def _target(self, key: tuple[str, str, int | None]) -> Target:
         name, address, port = key

@@ -20,7 +20,6 @@ from pathbudget.agents.importers.atlas_failures import (
 from pathbudget.agents.importers.atlas_labels import Labels
 from pathbudget.agents.importers.atlas_wire import (
     LONGEST_RTT,
-    MILLISECOND,
     NO_RTT,
     SECOND,
     Ping,
@@ -57,46 +56,47 @@ def read_pings(pings: Sequence[Ping], labels: Labels, report: ImportReport) -> l
     """
     measurements: list[Measurement] = []
     add = measurements.append
+    schedules, software, clocks = labels.schedule, labels.software, labels.clock
     plain, msm, address, name, af = 0, -1, None, None, None
     campaign, family, target = "", None, labels.target["", "", None]
-    vantages = labels.vantage[family]
+    sources = labels.source[campaign, family]
     for ping in pings:
         replies = ping.result
         if not len(replies) == 3 == ping.rcvd == ping.sent:
             measurements += _read_ping(ping, labels, report)
             continue
         first, second, third = replies
+        rtt1, rtt2, rtt3 = first.rtt, second.rtt, third.rtt
         if (
-            first.dup or second.dup or third.dup
+            not (rtt1 >= 0 <= rtt2 and rtt3 >= 0)
+            or rtt1 + rtt2 + rtt3 > LONGEST_RTT
+            or first.dup or second.dup or third.dup
             or first.ttl or second.ttl or third.ttl
             or first.late or second.late or third.late
-            or not (first.rtt >= 0 <= second.rtt >= 0 <= third.rtt)
-            or first.rtt + second.rtt + third.rtt > LONGEST_RTT
         ):  # fmt: skip
             measurements += _read_ping(ping, labels, report)
             continue
-        if ping.msm_id != msm or ping.dst_addr != address or ping.dst_name != name or ping.af != af:
+        if ping.dst_addr != address or ping.msm_id != msm or ping.dst_name != name or ping.af != af:
             msm, address, name, af = ping.msm_id, ping.dst_addr, ping.dst_name, ping.af
             campaign, family = labels.campaign[msm], family_of(ping)
             target = labels.target[name_of(ping), address_of(ping), None]
-            vantages = labels.vantage[family]
-        rtt1 = round(first.rtt * MILLISECOND)
-        rtt2 = round(second.rtt * MILLISECOND)
-        rtt3 = round(third.rtt * MILLISECOND)
-        probe, timestamp, ttl = ping.prb_id, ping.timestamp, ping.ttl or None
+            sources = labels.source[campaign, family]
+        vantage, name_of_run = sources[ping.prb_id]
+        timestamp, ttl = ping.timestamp, ping.ttl or None
         sent = timestamp * SECOND
+        ns1, ns2, ns3 = round(rtt1 * 1e6), round(rtt2 * 1e6), round(rtt3 * 1e6)
         plain += 1
         add(
             Measurement(
-                f"{campaign}-{probe}-{timestamp}-{rtt1 + rtt2 + rtt3:x}",
-                vantages[probe],
+                f"{name_of_run}{timestamp}-{ns1 + ns2 + ns3:x}",
+                vantage,
                 target,
                 PROBE,
                 sent,
                 (
-                    Sample(0, _RTT, sent, rtt1, None, _FOREIGN, None, None, ttl),
-                    Sample(1, _RTT, sent, rtt2, None, _FOREIGN, None, None, ttl),
-                    Sample(2, _RTT, sent, rtt3, None, _FOREIGN, None, None, ttl),
+                    Sample(0, _RTT, sent, ns1, None, _FOREIGN, None, None, ttl),
+                    Sample(1, _RTT, sent, ns2, None, _FOREIGN, None, None, ttl),
+                    Sample(2, _RTT, sent, ns3, None, _FOREIGN, None, None, ttl),
                 ),
                 SCHEMA_VERSION,
                 campaign,
@@ -105,10 +105,10 @@ def read_pings(pings: Sequence[Ping], labels: Labels, report: ImportReport) -> l
                 family,
                 0,
                 _NOTHING,
-                labels.schedule[ping.step],
+                schedules[ping.step],
                 labels.file,
-                labels.software[ping.fw],
-                labels.clock[ping.lts],
+                software[ping.fw],
+                clocks[ping.lts],
             )
         )
     report.measurements += plain

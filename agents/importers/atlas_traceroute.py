@@ -134,14 +134,16 @@ def _sample(trace: Traceroute, seq: int, outcome: int | Failure, ttl: int | None
 
 def _count(hops: Sequence[Hop], report: ImportReport) -> dict[str, int]:
     """Replies that are no samples: late, duplicate, and those of the hops on the way."""
-    replies = [reply for hop in hops for reply in hop.result]
-    late = sum(reply.late is not None for reply in replies)
-    duplicate = sum(bool(reply.dup) and reply.late is None for reply in replies)
-    on_the_way = sum(
-        reply.rtt != NO_RTT and reply.late is None and not reply.dup
-        for hop in hops[:-1]
-        for reply in hop.result
-    )
+    late = duplicate = on_the_way = 0
+    last = hops[-1] if hops else None
+    for hop in hops:
+        for reply in hop.result:
+            if reply.late is not None:
+                late += 1
+            elif reply.dup:
+                duplicate += 1
+            elif reply.rtt != NO_RTT and hop is not last:
+                on_the_way += 1
     report.late += late
     report.duplicates += duplicate
     report.hop_replies += on_the_way

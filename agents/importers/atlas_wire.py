@@ -77,6 +77,8 @@ class PingTotals(msgspec.Struct, kw_only=True):
     msm_id: Id
     prb_id: Id
     timestamp: Seconds
+    type: Literal["ping"]
+    result: None = None
     step: int | None = None
     addr: str | None = None
     name: str | None = None

@@ -23,14 +23,22 @@ BLOCK = 32 * 1024
 LONGEST = 1024 * 1024
 """A value longer than this is given up."""
 _LONGEST_ANCHOR = 256
+_MOST_KEYS = 16
+_TRIES = 4
+_LONGEST_SEAM = 256
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-_NEXT_BRACKET = re.compile(rb'((?:[^"{}\[\]]++|' + _STRING + rb")*+)([{}\[\]])", re.DOTALL)
+_NO_BRACKETS = rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+'
+_NEXT_BRACKET = re.compile(rb"(" + _NO_BRACKETS + rb")([{}\[\]])", re.DOTALL)
 _SCALAR = re.compile(_STRING + rb"|[^\s,]+", re.DOTALL)
 _FIRST_KEY = re.compile(rb'\s*\[?\s*\{\s*("[^"\\]{0,100}")')
 
 
+_GAP = re.compile(rb"[\s,]*+")
+_SEAM = re.compile(rb"\}\s*,\s*\{\s*\Z")
+
 _decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Piece(NamedTuple):
@@ -61,16 +69,12 @@ class Block(Protocol):
 
 @dataclass(slots=True)
 class LineBlock:
-    """Whole lines, without the last newline."""
+    """Whole lines, without the last newline; `count` of them, blank ones included."""
 
     text: bytes
+    count: int
     first_line: int
     offset: int
-
-    @property
-    def count(self) -> int:
-        """Lines, blank ones included."""
-        return self.text.count(b"\n") + 1
 
     def pieces(self) -> Iterator[Piece]:
         """Each line that is not blank."""
@@ -119,7 +123,7 @@ def split(chunks: Iterator[bytes], on_damage: Callable[[str], None]) -> Iterator
     if _is_lines(head.lstrip()):
         yield from _line_blocks(source)
     else:
-        yield from _Values(_first_key(head)).blocks(source, on_damage)
+        yield from _Values(head).blocks(source, on_damage)
     if source.error is not None:
         raise source.error
 
@@ -165,29 +169,34 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _first_key(head: bytes) -> bytes:
-    match = _FIRST_KEY.match(head)
-    return match.group(1) if match else b'"'
-
-
 def _line_blocks(source: _Kept) -> Iterator[Block]:
     rest, offset, number, cut = b"", 0, 1, False
     while chunk := source.next():
         data = rest + chunk
         start = 0
         while (end := _end_of_lines(data, start)) >= 0:
+            count = _newlines(data, start, end) + 1
             if not cut:
-                yield LineBlock(data[start:end], number, offset + start)
+                yield LineBlock(data[start:end], count, number, offset + start)
             cut = False
-            number += data.count(b"\n", start, end + 1)
+            number += count
             start = end + 1
         rest, offset = data[start:], offset + start
         if len(rest) > LONGEST:
             if not cut:
-                yield LineBlock(rest, number, offset)
+                yield LineBlock(rest, 1, number, offset)
             rest, offset, cut = b"", offset + len(rest), True
     if rest.strip() and not cut:
-        yield LineBlock(rest, number, offset)
+        yield LineBlock(rest, _newlines(rest, 0, len(rest)) + 1, number, offset)
+
+
+def _newlines(data: bytes, start: int, end: int) -> int:
+    """How many there are between `start` and `end`; on long lines quicker than `bytes.count`."""
+    find = data.find
+    count = 0
+    while (start := find(b"\n", start, end) + 1) > 0:
+        count += 1
+    return count
 
 
 def _end_of_lines(data: bytes, start: int) -> int:
@@ -196,11 +205,21 @@ def _end_of_lines(data: bytes, start: int) -> int:
     return end if end >= 0 else data.find(b"\n", start + BLOCK)
 
 
-class _Values:
-    """Finds where values begin and end by counting brackets outside strings."""
+def _end_of_gap(data: bytes, start: int) -> int:
+    """Where the next value begins."""
+    gap = _GAP.match(data, start)
+    return start if gap is None else gap.end()
 
-    def __init__(self, first_key: bytes) -> None:
-        self._anchor = re.compile(rb"\{\s*" + re.escape(first_key))
+
+class _Values:
+    """Finds where values begin and end: by counting brackets outside strings, or by leaps."""
+
+    def __init__(self, head: bytes) -> None:
+        self._keys: set[bytes] = set()
+        """First keys of the objects so far."""
+        self._anchor = re.compile(rb"\{")
+        self._learn(head)
+        self._no_leap_before = 0
         self._data = b""
         self._base = 0
         """Offset of `_data` in the text."""
@@ -236,6 +255,7 @@ class _Values:
     def _scan(self) -> None:
         """Count brackets as far as the data goes."""
         data = self._data
+        self._leap()
         while (match := self._next_bracket()) is not None:
             self._at = match.end()
             bracket = match.group(2)
@@ -247,6 +267,59 @@ class _Values:
                 self._depth -= 1
                 if self._depth == 0:
                     self._add(data[self._start : self._at])
+                    self._leap()
+
+    def _learn(self, text: bytes) -> None:
+        """Take note of how `text`, an object, begins: others will begin so."""
+        match = _FIRST_KEY.match(text)
+        if match is None or match.group(1) in self._keys or len(self._keys) >= _MOST_KEYS:
+            return
+        self._keys.add(match.group(1))
+        keys = b"|".join(map(re.escape, sorted(self._keys)))
+        self._anchor = re.compile(rb"\{\s*(?:" + keys + rb")")
+
+    def _leap(self) -> None:
+        """Take many values of an array at once.
+
+        The text from the beginning of a value to a likely seam is decoded as an array. If that
+        works, the seam is one: no beginning of a value is itself a whole value.
+        """
+        while self._in_array and not self._lost and self._start < 0:
+            at = _end_of_gap(self._data, self._at)
+            if self._base + at < self._no_leap_before:
+                return
+            end = self._likely_end(at)
+            if end < 0 or not self._take_all(at, end):
+                self._no_leap_before = self._base + at + BLOCK
+                return
+            self._at = _end_of_gap(self._data, end)
+
+    def _likely_end(self, start: int) -> int:
+        """Behind the last value of the block that begins at `start`; -1 if it does not show."""
+        data, best = self._data, -1
+        for key in self._keys:
+            end = start + BLOCK
+            for _ in range(_TRIES):
+                end = data.rfind(key, max(start, best), end)
+                if end < 0:
+                    break
+                if seam := _SEAM.search(data, max(start, end - _LONGEST_SEAM), end):
+                    best = max(best, seam.start() + 1)
+                    break
+        return best
+
+    def _take_all(self, start: int, end: int) -> bool:
+        """Keep all values between `start` and `end`, if these are whole values."""
+        text = self._data[start:end]
+        try:
+            raws = _decode_raws(b"[" + text + b"]")
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        at = 0
+        for raw in map(bytes, raws):
+            self._keep(self._base + start + at, raw)
+            at = _end_of_gap(text, at + len(raw))
+        return True
 
     def _next_bracket(self) -> re.Match[bytes] | None:
         if self._lost and self._start < 0:
@@ -281,6 +354,7 @@ class _Values:
         offset, self._start = self._base + self._start, -1
         if not self._lost or b'"prb_id"' in raw:
             self._lost = False
+            self._learn(raw)
             self._keep(offset, raw)
 
     def _give_up(self) -> None:

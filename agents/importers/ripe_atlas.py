@@ -8,6 +8,7 @@ flat. Reading never raises for what stands in a file: a malformed result is coun
 the rest is read (docs/import-ripe-atlas.md).
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from pathbudget.agents.importers.atlas_wire import (
     Envelope,
     Ping,
     PingTotals,
+    Result,
     SslCert,
     Traceroute,
 )
@@ -43,10 +45,13 @@ OnProblem = Callable[[Problem], None]
 _decode_pings = msgspec.json.Decoder(Ping).decode_lines
 _decode_envelope = msgspec.json.Decoder(Envelope, strict=False).decode
 _decode_addresses = msgspec.json.Decoder(Addresses, strict=False).decode
-_decode_ping = msgspec.json.Decoder(Ping, strict=False).decode
-_decode_totals = msgspec.json.Decoder(PingTotals, strict=False).decode
-_decode_traceroute = msgspec.json.Decoder(Traceroute, strict=False).decode
-_decode_sslcert = msgspec.json.Decoder(SslCert, strict=False).decode
+_TOTALS = "ping without packets"
+_DECODERS: dict[str, Callable[[bytes], Result]] = {
+    "ping": msgspec.json.Decoder(Ping, strict=False).decode,
+    _TOTALS: msgspec.json.Decoder(PingTotals, strict=False).decode,
+    "traceroute": msgspec.json.Decoder(Traceroute, strict=False).decode,
+    "sslcert": msgspec.json.Decoder(SslCert, strict=False).decode,
+}
 _UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -68,10 +73,13 @@ def read_results(
     """
     counts = ImportReport() if report is None else report
     where = ProbePlaces() if places is None else places
-    for path in paths:
-        labels = Labels(path.name, where, catalogue)
-        yield from _File(path, labels, counts, on_problem, keep_addresses).measurements()
-        counts.without_place = len(where.unplaced)
+    files = (
+        _File(path, Labels(path.name, where, catalogue), counts, on_problem, keep_addresses)
+        for path in paths
+    )
+    return itertools.chain.from_iterable(
+        itertools.chain.from_iterable(file.blocks() for file in files)
+    )
 
 
 class _File:
@@ -90,16 +98,19 @@ class _File:
         self._report = report
         self._on_problem = on_problem
         self._keep_addresses = keep_addresses
+        self._decode = _DECODERS["ping"]
 
-    def measurements(self) -> Iterator[Measurement]:
+    def blocks(self) -> Iterator[list[Measurement]]:
+        """Measurements as they come, many at a time."""
         self._report.files += 1
         try:
             for block in split(read_chunks(self._path, self._count_bytes), self._damaged):
-                yield from self._block(block)
+                yield self._block(block)
         except OSError as error:
             self._damaged(error.strerror or str(error))
         except DamagedError as error:
             self._damaged(str(error))
+        self._report.without_place = self._labels.unplaced
 
     def _count_bytes(self, count: int) -> None:
         self._report.bytes_read += count
@@ -136,20 +147,36 @@ class _File:
         return _with_addresses(measurement, raw)
 
     def _result(self, raw: bytes) -> Measurement | None:
-        envelope = _decode_envelope(raw)
-        kind = envelope.type
-        if kind == "ping" and bytes(envelope.result) == b"null":
-            return read_totals(_decode_totals(raw), self._labels, self._report)
-        if kind == "ping":
-            return next(iter(read_pings([_decode_ping(raw)], self._labels, self._report)), None)
-        if kind == "traceroute":
-            return read_traceroute(_decode_traceroute(raw), self._labels, self._report)
-        if kind == "sslcert":
-            return read_sslcert(_decode_sslcert(raw), self._labels, self._report)
-        if kind not in NOT_IMPORTED:
-            raise UnreadableError(f"unknown type of result {kind[:40]!r}")
-        self._report.skipped[kind] += 1
-        return None
+        """Decoded at once if it is of the type of the one before, which nearly all are."""
+        try:
+            return self._read(self._decode(raw))
+        except _UNDECODABLE:
+            kind = _type_of(raw)
+        if kind in NOT_IMPORTED:
+            self._report.skipped[kind] += 1
+            return None
+        self._decode = _DECODERS[kind]
+        return self._read(self._decode(raw))
+
+    def _read(self, result: Result) -> Measurement | None:
+        if isinstance(result, Ping):
+            return next(iter(read_pings([result], self._labels, self._report)), None)
+        if isinstance(result, Traceroute):
+            return read_traceroute(result, self._labels, self._report)
+        if isinstance(result, SslCert):
+            return read_sslcert(result, self._labels, self._report)
+        return read_totals(result, self._labels, self._report)
+
+
+def _type_of(raw: bytes) -> str:
+    """Type of a result, told from what every result has. Raises UnreadableError for others."""
+    envelope = _decode_envelope(raw)
+    kind = envelope.type
+    if kind == "ping" and bytes(envelope.result) == b"null":
+        return _TOTALS
+    if kind not in _DECODERS and kind not in NOT_IMPORTED:
+        raise UnreadableError(f"unknown type of result {kind[:40]!r}")
+    return kind
 
 
 def _all_pings(block: Block) -> list[Ping] | None:

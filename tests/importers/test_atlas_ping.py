@@ -199,7 +199,7 @@ def test_totals_give_back_the_packets_they_were_made_of(times: list[int], lost: 
 
     sent = min(MOST_PACKETS, len(times) + lost)
     result = PingTotals(
-        msm_id=1, prb_id=1, timestamp=1, sent=sent, rcvd=len(times),
+        type="ping", msm_id=1, prb_id=1, timestamp=1, sent=sent, rcvd=len(times),
         min=min(times) / 1000, max=max(times) / 1000,
         avg=round(sum(times) / len(times)) / 1000,
     )  # fmt: skip
