@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-CHUNK = 128 * 1024
+CHUNK = 64 * 1024
 """Bytes read at once, and the most that is unpacked at once: memory stays flat."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

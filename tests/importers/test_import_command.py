@@ -1,6 +1,8 @@
 """The command: store, summary, report, exit codes."""
 
+import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pathbudget.agents.cli.main import application
+from pathbudget.agents.importers.ripe_atlas import ImportReport, read_results
 from pathbudget.agents.store.parquet import Store
+from pathbudget.probes.record import Measurement
 
 CATALOGUE = """
 [[region]]
@@ -164,3 +168,52 @@ def test_a_report_out_of_real_files(work: Path, atlas: Path) -> None:
     )  # fmt: skip
     assert shown.exit_code == 0, shown.output
     assert Path("report.html").stat().st_size > 100_000
+
+
+def test_ctrl_c_keeps_what_was_read_and_says_how_to_go_on(
+    work: Path, ping: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pathbudget.agents.importers import ripe_atlas
+
+    read = ripe_atlas.read_results
+
+    def interrupted(*arguments: Any, **options: Any) -> Iterator[Measurement]:
+        for number, measurement in enumerate(read(*arguments, **options)):
+            if number == 30:
+                raise KeyboardInterrupt
+            yield measurement
+
+    monkeypatch.setattr(ripe_atlas, "read_results", interrupted)
+    file = write("results.json", *(ping(prb_id=number) for number in range(40)))
+    shown = run(file, "--store", "kept")
+    assert shown.exit_code == 130
+    assert "import the same files again" in shown.stderr
+    monkeypatch.setattr(ripe_atlas, "read_results", read)
+    assert run(file, "--store", "kept").exit_code == 0
+    assert len(list(Store(Path("kept")).measurements())) == 40
+
+
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_read(
+    work: Path, ping: Any
+) -> None:
+    file = write("results.json", ping())
+    shown = run(file, "--store", file)
+    assert shown.exit_code == 5
+    assert file in shown.stderr
+    assert "Traceback" not in shown.output
+
+
+def test_a_progress_bar_for_a_person_on_large_files(
+    work: Path, ping: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pathbudget.agents.importers import import_progress
+
+    file = Path(write("results.json", *[ping()] * 3000))
+    report = ImportReport()
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr(import_progress, "SMALLEST", 0)
+    monkeypatch.setattr("sys.stderr", screen)
+    measurements = import_progress.shown(read_results([file], report=report), [file], report)
+    assert sum(1 for _ in measurements) == 3000
+    assert "reading" in screen.getvalue()
