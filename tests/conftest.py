@@ -15,6 +15,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 IN_CI = os.environ.get("CI") == "true"
 NOT_RUN = pytest.StashKey[dict[str, int]]()
+NOTES = pytest.StashKey[list[str]]()
+"""Lines for the end of the run: what a person must know of how a test came to pass."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[NOTES] = []
 
 
 @functools.cache
@@ -62,6 +68,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in terminalreporter.config.stash.get(NOTES, []):
+        terminalreporter.write_line(line, yellow=True)
     not_run = terminalreporter.config.stash.get(NOT_RUN, {})
     if not_run:
         parts = "; ".join(f"{count} because {reason}" for reason, count in not_run.items())

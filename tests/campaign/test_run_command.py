@@ -118,7 +118,7 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path, listener: Listener) -> Folder:
-    return Folder(tmp_path, listener.port, "4s")
+    return Folder(tmp_path, listener.port, "3s")
 
 
 def wait_for(happened: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -158,7 +158,7 @@ def test_explain_prints_the_plan_and_sends_nothing(folder: Folder, listener: Lis
     assert done.returncode == 0, done.stderr
     assert listener.accepted == 0
     assert not folder.store.exists()
-    for word in ("packets", "bytes", "4s", "Seed 3", "Nothing was sent"):
+    for word in ("packets", "bytes", "3s", "Seed 3", "Nothing was sent"):
         assert word in done.stdout or (word == "bytes" and "kB" in done.stdout)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -166,7 +166,7 @@ def test_explain_prints_the_plan_and_sends_nothing(folder: Folder, listener: Lis
 def test_ctrl_c_stores_what_was_measured_and_resume_does_the_rest(
     tmp_path: Path, listener: Listener
 ) -> None:
-    folder = Folder(tmp_path, listener.port, "8s")
+    folder = Folder(tmp_path, listener.port, "6s")
     process = folder.start()
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -192,7 +192,7 @@ def test_ctrl_c_stores_what_was_measured_and_resume_does_the_rest(
 def test_kill_9_loses_nothing_and_resume_goes_on(
     tmp_path: Path, listener: Listener, group: bool
 ) -> None:
-    folder = Folder(tmp_path, listener.port, "8s")
+    folder = Folder(tmp_path, listener.port, "6s")
     process = folder.start()
     (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
@@ -257,7 +257,7 @@ def test_a_faulty_file_gets_every_fault_and_nothing_is_sent(
 ) -> None:
     campaign = folder.path / "campaign.toml"
     campaign.write_text(
-        campaign.read_text().replace('"4s"', '"soon"').replace('kind = "tcp"', 'kind = "tpc"')
+        campaign.read_text().replace('"3s"', '"soon"').replace('kind = "tcp"', 'kind = "tpc"')
     )
     done = folder.measure()
     assert done.returncode == 2
@@ -268,7 +268,7 @@ def test_a_faulty_file_gets_every_fault_and_nothing_is_sent(
 
 
 def test_a_changed_plan_is_not_resumed(tmp_path: Path, listener: Listener) -> None:
-    folder = Folder(tmp_path, listener.port, "8s")
+    folder = Folder(tmp_path, listener.port, "6s")
     process = folder.start()
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)

@@ -27,8 +27,8 @@ from pathbudget.agents.lab.world_check import build_world
 MS = 1_000_000
 PINGER = Path(__file__).parent / "pinger.py"
 NOISY_US = 150.0
-"""A run whose own p95 error is above this says nothing about the models: it is repeated."""
-ATTEMPTS = 6
+"""A run whose own p95 error is above this is repeated; see `Allowance` for what comes then."""
+ATTEMPTS = 3
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -93,16 +93,46 @@ def ping(
 
 
 def when_quiet(measure: Callable[[], dict[str, Echoes]]) -> dict[str, Echoes]:
-    """The first of some runs that the lab itself calls exact enough."""
-    errors: list[float] = []
+    """The first of some runs that the lab itself calls exact enough; else the most exact one."""
+    best: dict[str, Echoes] | None = None
+    best_error = math.inf
     for _ in range(ATTEMPTS):
         echoes = measure()
         report = next(iter(echoes.values())).report
-        if report.error_us(0.95) < NOISY_US and not report.ring_drops:
-            return echoes
-        errors.append(report.error_us(0.95))
-    said = ", ".join(f"{error:.0f}" for error in errors)
-    pytest.fail(f"the host is too busy for a lab: its own p95 error was {said} us, every time")
+        error = math.inf if report.ring_drops else report.error_us(0.95)
+        if best is None or error < best_error:
+            best, best_error = echoes, error
+        if error < NOISY_US:
+            break
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the lab's statement about its own error leaves of an accuracy.
+
+    Quiet run: the error that 95 % of the deliveries keep. Noisy run (a hypervisor that takes the
+    processor away): a round trip has two deliveries, so P(round trip > t + 2e) is at most
+    P(truth > t) + 2 P(error > e). With e so that the second term is a fifth of the share above the
+    quantile, the measured quantile is below the truth's at that much higher a share, plus 2e.
+    """
+
+    report: LabReport
+
+    @property
+    def noisy(self) -> bool:
+        return self.report.error_us(0.95) >= NOISY_US
+
+    def share(self, share: float) -> float:
+        """The share at which the truth bounds the measured quantile from above."""
+        return share + (1 - share) / 5 if self.noisy else share
+
+    def ms(self, share: float) -> float:
+        """How much longer than that the measured quantile may be."""
+        if not self.noisy:
+            return max(0.0, self.report.error_us(0.95)) / 1000
+        return 2 * max(0.0, self.report.error_us(1 - (1 - share) / 10)) / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +141,7 @@ class Tools:
 
     line: Callable[..., World] = line
     ping: Callable[..., dict[str, Echoes]] = ping
+    allowance: Callable[[LabReport], Allowance] = Allowance
     when_quiet: Callable[[Callable[[], dict[str, Echoes]]], dict[str, Echoes]] = when_quiet
 
 

@@ -151,8 +151,9 @@ def test_a_dead_emulator_ends_the_command(prefix: list[str]) -> None:
 
 def test_a_command_that_is_not_there(prefix: list[str]) -> None:
     ran = run([*prefix, "no-such-command"])
-    assert ran.returncode == 127
-    assert "no-such-command: No such file" in ran.stderr
+    # A folder of PATH that the user may not enter makes it "permission denied".
+    assert ran.returncode in (126, 127)
+    assert "no-such-command: " in ran.stderr
 
 
 def test_a_faulty_world_starts_nothing(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ force over the defined truth chooses.
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from scipy.stats import binom
+from tests.conftest import NOTES
+from tests.lab.conftest import Tools
 
 from pathbudget.agents.campaign.campaign_file import load_campaign
 from pathbudget.agents.campaign.execute import execute
@@ -27,44 +29,47 @@ from pathbudget.agents.store.parquet import Store
 from pathbudget.analysis.results import Evaluation, Objective, Summary
 from pathbudget.probes.table import probe_table
 
-pytestmark = [pytest.mark.needs("lab"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.needs("lab"), pytest.mark.timeout(300)]
 
-ATTEMPTS = 3
-NOISY_US = 200.0
-"""A run whose own p95 error is above this says nothing about the numbers: it is repeated."""
+ATTEMPTS = 2
 INITIAL_WINDOW = 14_600
 Pair = tuple[str, str]
 
 CAMPAIGN = """
 name = "truth"
 catalogue = "catalogue.toml"
-duration = "30s"
+duration = "20s"
 seed = 11
 [limits]
-packets_per_second_per_target = 1000
+packets_per_second_per_target = 2000
 [[probe]]
 kind = "icmp"
-interval = "50ms"
+interval = "40ms"
 timeout = "1s"
 """
 
 
 @pytest.fixture(scope="module")
 def measured(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> tuple[Evaluation, dict[Pair, Truth], LabReport]:
-    """One campaign over the world of the demo, repeated while the lab calls the host too noisy."""
+    """One campaign over the world of the demo; repeated when the lab calls the host noisy."""
     world = world_from_places(region_places(), site_places(), seed=1)
-    said: list[str] = []
+    runs: list[tuple[float, Evaluation, LabReport]] = []
     for attempt in range(ATTEMPTS):
         folder = tmp_path_factory.mktemp(f"truth-{attempt}")
         with Lab(world) as lab, lab.as_session():
             evaluation = measure(folder)
             report = lab.report()
-        if report.error_us(0.95) < NOISY_US and not report.ring_drops:
-            return evaluation, truth(world), report
-        said.append(str(report))
-    pytest.fail("the host is too busy for a lab, every time:\n" + "\n".join(said))
+        runs.append((report.error_us(0.95), evaluation, report))
+        if not Tools().allowance(report).noisy:
+            break
+    _, evaluation, report = min(runs, key=lambda run: run[0])
+    assert report.ring_drops == report.unsent == 0
+    if Tools().allowance(report).noisy:
+        text = f"Noisy host: accuracy was asserted only as far as the lab vouches for it ({report})"
+        request.config.stash[NOTES].append(text)
+    return evaluation, truth(world), report
 
 
 def measure(folder: Path) -> Evaluation:
@@ -91,9 +96,17 @@ def summaries(evaluation: Evaluation) -> dict[Pair, Summary]:
     return found
 
 
-def tolerance_ms(true: Truth, report: LabReport) -> float:
-    """0.3 ms or 1 %, whichever is larger, and what the lab says of its own error."""
-    return max(0.3, 0.01 * true.quantile_ms(0.5)) + max(0.0, report.error_us(0.95)) / 1000
+def bounds_ms(true: Truth, share: float, n: int, report: LabReport) -> tuple[float, float]:
+    """0.3 ms or 1 %, whichever is larger, around the truth, and what the lab says of its error.
+
+    A share of 0 means the minimum, which is that of n echoes.
+    """
+    allowance = Tools().allowance(report)
+    base = max(0.3, 0.01 * true.quantile_ms(0.5))
+    low = true.quantile_ms(share) if share else true.smallest_of_ms(n)
+    if not share:
+        return low - base, low + base + allowance.ms(0.5)
+    return low - base, true.quantile_ms(allowance.share(share)) + base + allowance.ms(share)
 
 
 def test_minimum_median_and_p95_of_every_pair(
@@ -102,17 +115,13 @@ def test_minimum_median_and_p95_of_every_pair(
     evaluation, true, report = measured
     wrong: list[str] = []
     for pair, summary in summaries(evaluation).items():
-        allowed = tolerance_ms(true[pair], report)
         quantiles = {one.percentile: one.value_ms for one in summary.quantiles}
-        expected = {
-            "minimum": (summary.minimum_ms, true[pair].smallest_of_ms(summary.n)),
-            "median": (quantiles[50], true[pair].quantile_ms(0.50)),
-            "p95": (quantiles[95], true[pair].quantile_ms(0.95)),
-        }
-        for name, (value, wanted) in expected.items():
-            if value is None or abs(value - wanted) > allowed:
-                wrong.append(f"{pair} {name}: {value} ms, true {wanted:.3f}, +-{allowed:.3f}")
-    assert not wrong, "\n".join(wrong)
+        seen = {0.0: summary.minimum_ms, 0.5: quantiles[50], 0.95: quantiles[95]}
+        for share, value in seen.items():
+            low, high = bounds_ms(true[pair], share, summary.n, report)
+            if value is None or not low <= value <= high:
+                wrong.append(f"{pair} at {share}: {value} ms, expected {low:.3f} to {high:.3f}")
+    assert not wrong, "\n".join([*wrong, str(report)])
 
 
 def test_losses_of_every_pair_are_binomial(
@@ -134,7 +143,8 @@ def test_losses_of_every_pair_are_binomial(
 def test_recommended_sites_are_those_of_brute_force_over_the_truth(
     measured: tuple[Evaluation, dict[Pair, Truth], LabReport],
 ) -> None:
-    evaluation, true, _ = measured
+    evaluation, true, report = measured
+    allowance = Tools().allowance(report)
     weights = {region.name: float(region.weight) for region in REGIONS}
     checked = 0
     for one in evaluation.recommendations:
@@ -142,19 +152,25 @@ def test_recommended_sites_are_those_of_brute_force_over_the_truth(
         flights = math.ceil(math.log2(tier.prompt_bytes / INITIAL_WINDOW + 1))
         cost = {pair: flights * true[pair].quantile_ms(0.95) for pair in true}
         if one.objective is Objective.P_MEDIAN:
-            assert set(one.sites) == brute_force(cost, weights, one.k), (one.tier, one.k)
+            best, mean = brute_force(cost, weights, one.k)
+            # A noisy run may take a choice that is as good as it could measure.
+            blur = flights * allowance.ms(0.95) if allowance.noisy else 0.0
+            assert mean(one.sites) - mean(best) <= blur, (one.tier, one.k, str(report))
             checked += 1
     assert checked == 3 * len(evaluation.tiers)
 
 
-def brute_force(cost: Mapping[Pair, float], weights: Mapping[str, float], k: int) -> set[str]:
-    """The choice of k sites with the smallest weighted mean cost."""
+def brute_force(
+    cost: Mapping[Pair, float], weights: Mapping[str, float], k: int
+) -> tuple[tuple[str, ...], Callable[[tuple[str, ...]], float]]:
+    """The choice of k sites with the smallest weighted mean cost, and that mean as a function."""
+    total = sum(weights.values())
 
     def mean(sites: tuple[str, ...]) -> float:
         return sum(
-            weight * min(cost[region, site] for site in sites) for region, weight in weights.items()
+            weight / total * min(cost[region, site] for site in sites)
+            for region, weight in weights.items()
         )
 
     choices = list(itertools.combinations([site.name for site in SITES], k))
-    best = min(choices, key=mean)
-    return set(best)
+    return min(choices, key=mean), mean

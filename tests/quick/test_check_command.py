@@ -11,27 +11,43 @@ from pathbudget.agents.responder.launch import ResponderProcess
 
 PATHBUDGET = (sys.executable, "-c", "from pathbudget.agents.cli.main import run; run()")
 RESPONDER = "127.0.9.1"
+HOST = f"{RESPONDER}:8443"
+
+Looks = dict[str, "subprocess.CompletedProcess[str]"]
+LOOKS = {
+    "table": (f"{HOST}@dallas", "--from", "dallas", "--insecure"),
+    "json": (HOST, "--insecure", "--json"),
+    "verified": (HOST,),
+    "unknown": ("nowhere.invalid",),
+}
+"""Looks that take their seconds all at once."""
 
 
-@pytest.fixture(scope="module")
-def responder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("certificates")
-    with ResponderProcess(folder, [RESPONDER], {"tls-port": 8443, "tcp-port": 8080}):
-        yield f"{RESPONDER}:8443"
-
-
-def check(*arguments: str, columns: int = 80) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
         [*PATHBUDGET, "check", *arguments],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        env={"COLUMNS": str(columns), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+        env={"COLUMNS": "80", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
     )
 
 
-def test_a_host_is_measured_from_tcp_to_the_tiers_in_80_columns(responder: str) -> None:
-    done = check(f"{responder}@dallas", "--from", "dallas", "--insecure")
+def end(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+    said, complained = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looks]:
+    folder = tmp_path_factory.mktemp("certificates")
+    with ResponderProcess(folder, [RESPONDER], {"tls-port": 8443, "tcp-port": 8080}):
+        running = {name: start(*arguments) for name, arguments in LOOKS.items()}
+        yield {name: end(process) for name, process in running.items()}
+
+
+def test_a_host_is_measured_from_tcp_to_the_tiers_in_80_columns(looks: Looks) -> None:
+    done = looks["table"]
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
     for words in ("TCP connect", "TLS flight cold", "TLS flight resumed", "set-up resumed"):
@@ -41,26 +57,25 @@ def test_a_host_is_measured_from_tcp_to_the_tiers_in_80_columns(responder: str) 
     assert "Light floor" in done.stdout
 
 
-def test_resumption_is_proved_in_the_json(responder: str) -> None:
-    done = check(responder, "--insecure", "--json")
+def test_resumption_is_proved_in_the_json(looks: Looks) -> None:
+    done = looks["json"]
     assert done.returncode == 0, done.stderr
-    evaluation = json.loads(done.stdout)
     resumed = [
         one
-        for one in evaluation["summaries"]
+        for one in json.loads(done.stdout)["summaries"]
         if one["metric"] == "tls_handshake" and one["mode"] == "resumed"
     ]
     assert sum(one["n"] for one in resumed) >= 10
     assert sum(one["losses"] for one in resumed) == 0
 
 
-def test_an_unverified_certificate_fails_unless_asked_otherwise(responder: str) -> None:
-    done = check(responder)
-    assert "certificate" in done.stdout
+def test_an_unverified_certificate_fails_unless_asked_otherwise(looks: Looks) -> None:
+    assert "certificate" in looks["verified"].stdout
+    assert "certificate" not in looks["table"].stdout
 
 
-def test_failures_are_shown_and_nothing_answered_is_exit_code_4() -> None:
-    done = check("nowhere.invalid")
+def test_failures_are_shown_and_nothing_answered_is_exit_code_4(looks: Looks) -> None:
+    done = looks["unknown"]
     assert done.returncode == 4
     assert "name not found" in done.stdout or "resolver" in done.stdout
     assert "Not one probe was answered" in done.stderr
@@ -77,6 +92,6 @@ def test_failures_are_shown_and_nothing_answered_is_exit_code_4() -> None:
     ],
 )
 def test_bad_command_lines_are_explained(arguments: list[str], word: str) -> None:
-    done = check(*arguments)
+    done = end(start(*arguments))
     assert done.returncode == 2
     assert word in done.stderr
