@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from pathbudget.probes.errors import PathbudgetError
+from pathbudget.agents.extras import require
 from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue
 
@@ -42,10 +42,9 @@ def evaluate_store(
     Raises PathbudgetError that names the extra to install where numpy or scipy is missing, and
     ConfigError for a tier that the catalogue does not have.
     """
-    try:
-        from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
-    except ModuleNotFoundError as error:
-        raise missing_extra(error) from error
+    require("analysis", "numpy", "scipy")
+    from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+
     options = EvaluationOptions(
         tiers=tiers,
         confidence=confidence,
@@ -55,12 +54,3 @@ def evaluate_store(
     )
     found = store.measurements(campaign=campaign, since_unix_ns=since_unix_ns)
     return evaluate(found, catalogue, options)
-
-
-def missing_extra(error: ModuleNotFoundError) -> PathbudgetError:
-    """What to say instead of a traceback when an optional library is not installed."""
-    if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
-        raise error
-    return PathbudgetError(
-        f"{error.name} is not installed; install it with: pip install 'pathbudget[analysis]'"
-    )

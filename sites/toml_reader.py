@@ -21,7 +21,7 @@ def read_text(path: Path, faults: list[Fault]) -> str | None:
         faults.append(Fault(str(path), "", f"cannot be read: {reason}", "a file to read"))
         return None
     if len(content) > LARGEST_FILE:
-        faults.append(Fault(str(path), "", "over 16 MiB", "a catalogue of a few thousand lines"))
+        faults.append(Fault(str(path), "", "over 16 MiB", "a file of a few thousand lines"))
         return None
     return decode(content, str(path), faults)
 
@@ -49,5 +49,5 @@ def parse_toml(text: str, file: str, faults: list[Fault]) -> dict[str, object] |
         found = POSITION.search(message)
         place = found["place"] if found else ""
         problem = f"not TOML: {message[: found.start()] if found else message}"
-        faults.append(Fault(file, place, problem, "TOML 1.0 (docs/catalogue.md has examples)"))
+        faults.append(Fault(file, place, problem, "TOML 1.0 (docs/ has examples)"))
     return None

@@ -6,7 +6,6 @@ docs/campaign.md describes it for users; `KEYS` below are its words.
 import hashlib
 import secrets
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.catalogue_file import load_catalogue
 from pathbudget.sites.entry import Entry, Interval, did_you_mean, show
+from pathbudget.sites.toml_reader import parse_toml, read_text
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def load_campaign(
 
     Raises ConfigError with every fault of the file; when its catalogue has faults too, both lists.
     """
-    text, values = _read(path)
+    values = _read(path)
     faults: list[Fault] = []
     top = Entry(str(path), values, lambda key: key, faults)
     top.only(KEYS)
@@ -87,22 +87,16 @@ def load_campaign(
         faults.append(Fault(str(path), where, problem, expected))
     if faults:
         raise ConfigError(faults)
-    return Campaign(plan, catalogue, paths, _digest(text, paths))
+    return Campaign(plan, catalogue, paths, _digest((path, *paths)))
 
 
-def _read(path: Path) -> tuple[bytes, dict[str, object]]:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-        raise ConfigError([Fault(str(path), "", problem, "a campaign file")]) from error
-    try:
-        return raw, tomllib.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        problem = f"byte {error.start} is not UTF-8"
-        raise ConfigError([Fault(str(path), "", problem, "a TOML file in UTF-8")]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError([Fault(str(path), "", f"is no TOML: {error}", "TOML")]) from error
+def _read(path: Path) -> dict[str, object]:
+    faults: list[Fault] = []
+    text = read_text(path, faults)
+    values = None if text is None else parse_toml(text, str(path), faults)
+    if values is None:
+        raise ConfigError(faults)
+    return values
 
 
 def _limits(top: Entry) -> Limits:
@@ -175,8 +169,8 @@ def _file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in name)[:40]
 
 
-def _digest(campaign: bytes, catalogue: Sequence[Path]) -> str:
-    digest = hashlib.sha256(campaign)
-    for path in catalogue:
-        digest.update(b"\0" + path.read_bytes())
+def _digest(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -1,16 +1,13 @@
 """`pathbudget lab`: an emulated internet on one machine, from a world file."""
 
-import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-
-if TYPE_CHECKING:
-    from pathbudget.agents.lab.world import World
+from pathbudget.agents.cli.exits import reports_errors
+from pathbudget.agents.extras import require
 
 group = typer.Typer(name="lab", help="An emulated internet on one machine.", no_args_is_help=True)
 WorldFile = Annotated[Path, typer.Argument(help="The world file (TOML).", show_default=False)]
@@ -57,14 +54,8 @@ def check(world: WorldFile) -> None:
 @reports_errors
 def show(world: WorldFile) -> None:
     """Print what the world file implies for every region and site."""
+    require("analysis", "numpy")
     from pathbudget.agents.lab.tables import truth_table
     from pathbudget.agents.lab.world_file import load_world
 
-    typer.echo(truth_table(_with_numpy(load_world(world))))
-
-
-def _with_numpy(world: "World") -> "World":
-    if importlib.util.find_spec("numpy") is None:
-        message = "this needs numpy: pip install 'pathbudget[analysis]'"
-        raise fail(message, ExitCode.USAGE)
-    return world
+    typer.echo(truth_table(load_world(world)))

@@ -8,7 +8,6 @@
 [[route]]   at, to, via
 """
 
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_check import faults_of
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.entry import Entry, Interval, show
+from pathbudget.sites.toml_reader import parse_toml, read_text
 
 TABLES = ("region", "router", "site", "link", "route")
 PLACE_KEYS = ("name", "carrier", "latitude", "longitude")
@@ -34,22 +34,19 @@ SEED = Interval(0, 2**53, "a whole number of 0 or more")
 
 def load_world(path: Path) -> World:
     """The world of a file. Raises ConfigError with every fault of it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise _one_fault(path, error.strerror or str(error), "a world file in TOML") from None
-    except UnicodeDecodeError as error:
-        raise _one_fault(path, f"byte {error.start} is no UTF-8", "TOML in UTF-8") from None
+    faults: list[Fault] = []
+    text = read_text(path, faults)
+    if text is None:
+        raise ConfigError(faults)
     return parse_world(text, str(path))
 
 
 def parse_world(text: str, file: str = "world.toml") -> World:
     """The world of a TOML text; `file` is what faults call it."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError([Fault(file, "", str(error), "TOML")]) from None
     faults: list[Fault] = []
+    document = parse_toml(text, file, faults)
+    if document is None:
+        raise ConfigError(faults)
     top = Entry(file, document, lambda key: key, faults)
     top.only((*TABLES, "seed"))
     nodes = [_node(entry, kind) for kind in NodeKind for entry in _entries(top, kind)]
@@ -67,10 +64,6 @@ def parse_world(text: str, file: str = "world.toml") -> World:
     if faults:
         raise ConfigError(list(dict.fromkeys(faults)))
     return world
-
-
-def _one_fault(path: Path, problem: str, expected: str) -> ConfigError:
-    return ConfigError([Fault(str(path), "", problem, expected)])
 
 
 def _entries(top: Entry, name: str) -> Iterator[Entry]:

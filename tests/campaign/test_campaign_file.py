@@ -134,7 +134,7 @@ def test_all_faults_come_at_once_and_nothing_is_loaded(load: Load) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"name = ", "is no TOML"),
+        (b"name = ", "not TOML"),
         (b'name = "\xff"', "is not UTF-8"),
         (None, "cannot be read"),
         (b"", "is missing"),

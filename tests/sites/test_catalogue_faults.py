@@ -102,7 +102,7 @@ CASES = [
     (TIER.replace("components", "parts"), "tier[0].components", "is missing", "a table"),
     (f"x = {'9' * 5000}", "", "not TOML", "TOML 1.0"),
     ("x = " + "[" * 5000, "", "nested too deeply", "a few levels"),
-    ("[[region]]\nname = \n", "line 2, column 8", "not TOML: Invalid value", "docs/catalogue.md"),
+    ("[[region]]\nname = \n", "line 2, column 8", "not TOML: Invalid value", "docs/"),
 ]
 
 
