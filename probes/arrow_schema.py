@@ -4,7 +4,8 @@ The only module of this layer that needs pyarrow. A table remembers the schema v
 written with; an older one is upgraded by the same steps as a JSON line (`schema_upgrades`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any
 
@@ -74,7 +75,7 @@ SAMPLE_SCHEMA = _schema("samples", [MEASUREMENT_ID, POSITION, *SAMPLE_COLUMNS, *
 
 def measurement_table(measurements: Sequence[Measurement]) -> pa.Table:
     """One row per measurement, `MEASUREMENT_SCHEMA`. Raises RecordError for what cannot be held."""
-    values = [_values(column, measurements) for column in MEASUREMENT_COLUMNS]
+    values = list(_values(MEASUREMENT_COLUMNS, measurements))
     values.append([len(measurement.samples) for measurement in measurements])
     values.append([failures(measurement) for measurement in measurements])
     return _table(values, MEASUREMENT_SCHEMA)
@@ -89,13 +90,22 @@ def sample_table(measurements: Sequence[Measurement]) -> pa.Table:
     """One row per sample, `SAMPLE_SCHEMA`; samples of one measurement stand together, in order."""
     samples = [sample for measurement in measurements for sample in measurement.samples]
     lengths = [len(measurement.samples) for measurement in measurements]
-    values = [
-        _spread([measurement.id for measurement in measurements], lengths),
-        [position for length in lengths for position in range(length)],
-        *(_values(column, samples) for column in SAMPLE_COLUMNS),
-        *(_spread(_values(column, measurements), lengths) for column in CONTEXT_COLUMNS),
+    rows = _spread(range(len(measurements)), lengths)
+    positions = list(chain.from_iterable(map(range, lengths)))
+    own = [positions, *_values(SAMPLE_COLUMNS, samples)]
+    shared = [
+        [measurement.id for measurement in measurements],
+        *_values(CONTEXT_COLUMNS, measurements),
     ]
-    return _table(values, SAMPLE_SCHEMA)
+    fields = list(SAMPLE_SCHEMA)
+    identifier, *context = _arrays(shared, [fields[0], *fields[1 + len(own) :]])
+    per_row = pa.array(rows, type=pa.int64())
+    arrays = [
+        identifier.take(per_row),
+        *_arrays(own, fields[1 : 1 + len(own)]),
+        *(array.take(per_row) for array in context),
+    ]
+    return pa.Table.from_arrays(arrays, schema=SAMPLE_SCHEMA)
 
 
 def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int, int]]:
@@ -141,41 +151,46 @@ def with_samples(envelope: Measurement, count: int, rows: pa.Table) -> Measureme
 
 
 def _table(values: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_arrays(_arrays(values, list(schema)), schema=schema)
+
+
+def _arrays(
+    values: Sequence[Sequence[Any]], fields: "Sequence[pa.Field[Any]]"
+) -> "list[pa.Array[Any]]":
     try:
-        arrays = [
-            pa.array(column, type=field.type) for column, field in zip(values, schema, strict=True)
+        return [
+            pa.array(column, type=field.type) for column, field in zip(values, fields, strict=True)
         ]
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise RecordError(f"a record does not fit the table: {error}") from None
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _values(column: Column, records: Sequence[Measurement] | Sequence[Sample]) -> list[Any]:
-    """The value of `column` for every record; None where a part of the path is absent."""
-    get = _getter(column)
-    return [get(record) for record in records]
-
-
-def _getter(column: Column) -> Callable[[Any], Any]:
-    if column.kind is Kind.JSON:
-        field = attrgetter(column.path)
-        return lambda record: msgspec.json.encode(field(record)).decode()
-    if column.kind is Kind.COUNTS:
-        return lambda record: list(getattr(record, column.path).items())
-    parent, dot, name = column.path.partition(".")
-    if not dot:
-        return attrgetter(column.path)
-
-    def inner(record: Any) -> Any:
-        part = getattr(record, parent)
-        return None if part is None else getattr(part, name)
-
-    return inner
+def _values(
+    columns: Iterable[Column], records: Sequence[Measurement] | Sequence[Sample]
+) -> Iterator[list[Any]]:
+    """The values of every column for every record; None where a part of the path is absent."""
+    parts: dict[str, list[Any]] = {}
+    for column in columns:
+        parent, dot, name = column.path.partition(".")
+        if parent not in parts:
+            parts[parent] = list(map(attrgetter(parent), records))
+        found = parts[parent]
+        if column.kind is Kind.JSON:
+            yield [msgspec.json.encode(value).decode() if value else "{}" for value in found]
+        elif column.kind is Kind.COUNTS:
+            yield [list(counts.items()) for counts in found]
+        elif not dot:
+            yield found
+        elif not any(found):
+            yield [None] * len(found)
+        else:
+            get = attrgetter(name)
+            yield [None if part is None else get(part) for part in found]
 
 
 def _spread(values: Iterable[Any], lengths: Sequence[int]) -> list[Any]:
     """Each value as often as its length says."""
-    return [value for value, n in zip(values, lengths, strict=True) for _ in range(n)]
+    return list(chain.from_iterable(map(repeat, values, lengths)))
 
 
 def _column(table: pa.Table, name: str) -> list[Any]:

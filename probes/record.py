@@ -216,7 +216,7 @@ class NoiseFloor(msgspec.Struct, frozen=True, omit_defaults=True):
     """Share of CPU time that the hypervisor took, 0 to 1."""
 
 
-class Measurement(msgspec.Struct, frozen=True, omit_defaults=True):
+class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The envelope: who measured what, when, how, and how far to trust it.
 
     One address per measurement: when the address behind a name changes, a new one begins.

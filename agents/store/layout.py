@@ -8,11 +8,12 @@ spool/*.jsonl                              journals of campaigns that run or wer
 .writer.lock, .reader.lock
 """
 
+import functools
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date, timedelta
 from pathlib import Path
 
 from pathbudget.agents.store.disk import explain_os_error, reserve, sync
@@ -147,7 +148,12 @@ class Layout:
 
 def date_of(unix_ns: int) -> str:
     """The UTC day that a measurement is filed under: ``2026-03-01``."""
-    return datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC).date().isoformat()
+    return _date_of_day(unix_ns // 86_400_000_000_000)
+
+
+@functools.lru_cache(maxsize=1024)
+def _date_of_day(day: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
 def _check_layout(marker: Path, text: str) -> None:
