@@ -55,14 +55,20 @@ def _table(lookup: Lookup, lines: list[BudgetLine]) -> Table:
     for name in ("region", "site"):
         table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=6)
     several = _several(lines)
+    rows = [_row(line, several=several) for line in lines]
     if several:
-        table.add_column("line", no_wrap=True)
-    for name in ("ms", f"{lookup.confidence} interval", "n"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for line in lines:
-        table.add_row(*_row(line, several=several))
+        table.add_column("line", no_wrap=True, min_width=_widest(rows, -5))
+    for at, name in ((-4, "ms"), (-3, f"{lookup.confidence} interval"), (-2, "n")):
+        table.add_column(name, justify="right", no_wrap=True, min_width=_widest(rows, at))
+    table.add_column("verdict", no_wrap=True, min_width=_widest(rows, -1))
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def _widest(rows: list[list[Text]], at: int) -> int:
+    """Names may be cut to fit a terminal, numbers and verdicts never."""
+    return max((row[at].cell_len for row in rows), default=0)
 
 
 def _row(line: BudgetLine, *, several: bool) -> list[Text]:
