@@ -25,6 +25,8 @@ LONGEST = 1024 * 1024
 _LONGEST_ANCHOR = 256
 _MOST_KEYS = 16
 _TRIES = 4
+_BROKEN_INSIDE = 8
+"""Broken values inside broken ones that are all looked at; then the search goes on in leaps."""
 _LONGEST_SEAM = 256
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -231,6 +233,9 @@ class _Values:
         self._in_array = False
         self._lost = False
         """After a broken value: only an object with the first key, and a probe in it, counts."""
+        self._scanned = 0
+        """Offset up to which values that were given up have been looked at."""
+        self._broken_inside = 0
         self._block = ValueBlock(1)
 
     def blocks(self, source: _Kept, on_damage: Callable[[str], None]) -> Iterator[Block]:
@@ -360,10 +365,21 @@ class _Values:
     def _give_up(self) -> None:
         """The value under way is broken: name it once, go on at the next likely beginning."""
         start = self._at if self._start < 0 else self._start
-        following = self._anchor.search(self._data, start + 1)
+        following = self._anchor.search(self._data, start + self._stride(start))
         end = len(self._data) if following is None else following.start()
         self._keep(self._base + start, self._data[start:end])
         self._start, self._at, self._lost = -1, end, True
+
+    def _stride(self, start: int) -> int:
+        """How far behind the beginning of a broken value the next beginning is looked for.
+
+        The text inside it has been looked at already. Strides grow with the number of times, so
+        that brackets which are never closed cannot make the work grow faster than the text.
+        """
+        inside = self._base + start < self._scanned
+        self._broken_inside = self._broken_inside + 1 if inside else 0
+        self._scanned = max(self._scanned, self._base + self._at)
+        return 4 ** max(0, min(self._broken_inside - _BROKEN_INSIDE, 10))
 
     def _keep(self, offset: int, raw: bytes) -> None:
         if not self._lost:

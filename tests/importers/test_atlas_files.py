@@ -219,6 +219,18 @@ def test_brackets_nested_too_deep_are_malformed(read_bytes: Any, ping: Any, open
     assert imported.report.malformed == 1
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b'{"fw":' * 20_000, b"[" + b'{"fw":' * 20_000, b"{" * 20_000 + b"}" * 20_000],
+    ids=["open", "open, in an array", "closed"],
+)
+def test_brackets_within_brackets_take_no_more_time_than_their_length(
+    read_bytes: Any, content: bytes
+) -> None:
+    """Looked at from each of them to the end, these few kilobytes would take an hour."""
+    assert read_bytes(content).report.malformed == 1
+
+
 @pytest.mark.parametrize("before", [b"", b"["])
 def test_a_value_without_end_is_given_up(read_bytes: Any, ping: Any, before: bytes) -> None:
     good = json.dumps(ping()).encode()
