@@ -173,8 +173,8 @@ def _say(selected: Selected, kind: Format, undecided: Undecided) -> None:
         return
     word = "warning" if undecided is Undecided.WARN else "fail"
     typer.echo(
-        f"{word}: {len(open_lines)} undecided, {len(selected.missing)} not measured; "
-        "the data cannot tell (--undecided pass|fail|warn)",
+        f"{word}: {len(open_lines)} undecided, {len(selected.missing)} not measured "
+        "(--undecided pass|fail|warn)",
         err=True,
     )
 

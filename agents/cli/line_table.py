@@ -1,6 +1,6 @@
 """Budget lines as tables of 80 columns: one per tier."""
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +16,8 @@ from pathbudget.analysis.report.words import (
 )
 from pathbudget.analysis.results import BudgetLine, Direction, TierInfo, Verdict
 
+GAP = 2
+"""Blanks between columns."""
 STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.UNDECIDED: "yellow"}
 DIRECTIONS = {Direction.INGRESS: "in", Direction.EGRESS: "out", Direction.NETWORK: "both"}
 
@@ -30,7 +32,7 @@ def print_tables(lookup: Lookup, selected: Selected, width: int | None, *, color
         missing = [gap for gap in selected.missing if gap.tier == tier.name]
         if lines or missing:
             console.print(_title(tier, lines), soft_wrap=True)
-            table = _table(lookup, lines)
+            table = _table(lookup, lines, console.width)
             for gap in missing:
                 _add_gap(table, gap.region, gap.site)
             console.print(table)
@@ -50,25 +52,27 @@ def _title(tier: TierInfo, lines: list[BudgetLine]) -> str:
     return f"{allowance}, {percentile(tier.percentile)}, {tier.mode} connections"
 
 
-def _table(lookup: Lookup, lines: list[BudgetLine]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("region", "site"):
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=6)
+def _table(lookup: Lookup, lines: list[BudgetLine], width: int) -> Table:
     several = _several(lines)
     rows = [_row(line, several=several) for line in lines]
-    if several:
-        table.add_column("line", no_wrap=True, min_width=_widest(rows, -5))
-    for at, name in ((-4, "ms"), (-3, f"{lookup.confidence} interval"), (-2, "n")):
-        table.add_column(name, justify="right", no_wrap=True, min_width=_widest(rows, at))
-    table.add_column("verdict", no_wrap=True, min_width=_widest(rows, -1))
+    headings = ["ms", f"{lookup.confidence} interval", "n", "verdict"]
+    headings = ["line", *headings] if several else headings
+    widths = [
+        max([len(heading), *(row[2 + at].cell_len for row in rows)])
+        for at, heading in enumerate(headings)
+    ]
+    # Names are cut to fit a terminal, numbers and verdicts never.
+    names = max(6, (width - sum(widths) - GAP * (1 + len(headings))) // 2)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for name in ("region", "site"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=names)
+    for heading, needed in zip(headings, widths, strict=True):
+        justify: JustifyMethod = "left" if heading in ("line", "verdict") else "right"
+        wide = None if heading == "verdict" else needed
+        table.add_column(heading, justify=justify, no_wrap=True, min_width=wide)
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def _widest(rows: list[list[Text]], at: int) -> int:
-    """Names may be cut to fit a terminal, numbers and verdicts never."""
-    return max((row[at].cell_len for row in rows), default=0)
 
 
 def _row(line: BudgetLine, *, several: bool) -> list[Text]:
