@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fmt setup setup-demo lab docs clean
+.PHONY: demo test check fmt setup setup-demo clean
 
 demo: setup-demo  ## measure an emulated internet and write a report
 	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
