@@ -379,7 +379,7 @@ class _Values:
         inside = self._base + start < self._scanned
         self._broken_inside = self._broken_inside + 1 if inside else 0
         self._scanned = max(self._scanned, self._base + self._at)
-        return 4 ** max(0, min(self._broken_inside - _BROKEN_INSIDE, 10))
+        return 1 << 2 * max(0, min(self._broken_inside - _BROKEN_INSIDE, 10))
 
     def _keep(self, offset: int, raw: bytes) -> None:
         if not self._lost:
