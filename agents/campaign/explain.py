@@ -14,15 +14,12 @@ from pathbudget.probes.contract import ProbeSpec
 def explain(plan: CampaignPlan, table: Mapping[str, ProbeSpec], console: Console) -> None:
     """Print the plan: vantages, series, packets, bytes, duration, limits. Sends nothing."""
     cost = planned_cost(plan, table)
-    console.print(
-        f"Campaign [bold]{plan.name}[/], {format_duration(plan.duration_ns)}", highlight=False
-    )
+    heading = f"Campaign {plan.name}, {format_duration(plan.duration_ns)}"
+    console.print(heading, style="bold", highlight=False)
     console.print(_series_table(plan, table))
     fastest = max(cost.packets_per_second.values(), default=0.0)
     busiest = max(cost.packets_per_second_per_target.values(), default=0.0)
     series = [one for vantage in plan.vantages for one in vantage.series]
-    limits = plan.limits
-    wire = f"{cost.packets:,.0f} packets and {_bytes(cost.bytes)} on the wire"
     limits = plan.limits
     wire = f"{cost.packets:,.0f} packets and {_bytes(cost.bytes)} on the wire"
     at_vantage = f"{fastest:.0f} at the busiest vantage (limit {limits.packets_per_second})"

@@ -71,6 +71,8 @@ def check(
 
         typer.echo(render_json(evaluation))
     else:
-        show(evaluation, [host.text for host in checked], Console())
+        # Neither [fe80::1]:443 is markup, nor the :cd: of an IPv6 address an emoji.
+        console = Console(markup=False, emoji=False)
+        show(evaluation, [host.text for host in checked], console)
     if not any(sample.failure is None for one in measurements for sample in one.samples):
         raise fail("Not one probe was answered.", ExitCode.NOTHING_MEASURED)

@@ -1,5 +1,6 @@
 """`pathbudget run CAMPAIGN`: measure what a campaign file says."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,8 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with the interrupted run of this campaign.")
 ]
 SeedOption = Annotated[
-    int | None, typer.Option("--seed", help="Seed of the send times; overrides the file.", min=0)
+    int | None,
+    typer.Option("--seed", help="Seed of the send times; overrides the file.", min=0, max=2**53),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 
@@ -55,7 +57,7 @@ def run(
 
         from pathbudget.agents.campaign import explain as words
 
-        words.explain(loaded.plan, table, Console())
+        words.explain(loaded.plan, table, Console(markup=False, emoji=False))
         return
     _measure(campaign, loaded, store, resume=resume, quiet=quiet)
 
@@ -109,12 +111,14 @@ def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
             f"{outcome.measurements} measurements stored in {folder}",
             err=True,
         )
-    where = "" if str(folder) == "pathbudget-store" else f" --store {folder}"
+    again = ["pathbudget", "run", str(path), "--resume"]
+    if str(folder) != "pathbudget-store":
+        again[3:3] = ["--store", str(folder)]
     if outcome.interrupted:
-        typer.echo(f"Interrupted. To go on: pathbudget run {path}{where} --resume", err=True)
+        typer.echo(f"Interrupted. To go on: {shlex.join(again)}", err=True)
         raise typer.Exit(int(ExitCode.INTERRUPTED))
     if outcome.stopped_early:
-        typer.echo(f"For what is missing: pathbudget run {path}{where} --resume", err=True)
+        typer.echo(f"For what is missing: {shlex.join(again)}", err=True)
     if outcome.unsaved or outcome.stopped_early:
         raise typer.Exit(int(ExitCode.TROUBLE))
     if outcome.fired and outcome.failures == outcome.fired:

@@ -154,8 +154,11 @@ def test_a_run_to_its_end_stores_every_send_and_leaves_no_spool(folder: Folder) 
 
 
 def test_explain_prints_the_plan_and_sends_nothing(folder: Folder, listener: Listener) -> None:
+    file = folder.path / "campaign.toml"
+    file.write_text(file.read_text().replace('"rough"', '"rough [/draft]"'))
     done = folder.measure("--explain")
     assert done.returncode == 0, done.stderr
+    assert "Campaign rough [/draft], 3s" in done.stdout
     assert listener.accepted == 0
     assert not folder.store.exists()
     for word in ("packets", "bytes", "3s", "Seed 3", "Nothing was sent"):

@@ -19,6 +19,7 @@ LOOKS = {
     "json": (HOST, "--insecure", "--json"),
     "verified": (HOST,),
     "unknown": ("nowhere.invalid",),
+    "no zone": ("[fe80::cd:1]:443",),
 }
 """Looks that take their seconds all at once."""
 
@@ -79,6 +80,10 @@ def test_failures_are_shown_and_nothing_answered_is_exit_code_4(looks: Looks) ->
     assert done.returncode == 4
     assert "name not found" in done.stdout or "resolver" in done.stdout
     assert "Not one probe was answered" in done.stderr
+
+
+def test_a_host_is_printed_as_it_was_written(looks: Looks) -> None:
+    assert "[fe80::cd:1]:443" in looks["no zone"].stdout
 
 
 @pytest.mark.parametrize(
