@@ -1,9 +1,8 @@
 """The whole way: measurements and a catalogue in, one `Evaluation` out. Start reading here."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pathbudget.analysis.budget import PathBudget, unmeasured_headline
 from pathbudget.analysis.findings import (
@@ -43,13 +42,16 @@ PairName = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """What is wanted. `tiers` None means all; `choose` lists the numbers of sites to choose."""
+    """What is wanted. `tiers` None means all; `choose` lists the numbers of sites to choose.
+
+    `generated_unix_ns` is the time to put on the report: nothing in here reads a clock.
+    """
 
     tiers: tuple[str, ...] | None = None
     confidence: float = 0.95
     choose: tuple[int, ...] = (1, 2, 3)
     title: str = ""
-    generated_unix_ns: int = field(default_factory=time.time_ns)
+    generated_unix_ns: int = 0
     percentiles: tuple[float, ...] = (50.0, 95.0, 99.0)
 
     def __post_init__(self) -> None:

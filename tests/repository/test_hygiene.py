@@ -61,3 +61,15 @@ def test_scapy_and_sagan_are_oracles_of_the_tests_alone(product_files: list[Path
         r"^\s*(?:import|from)\s+(?:scapy|ripe)\b|_module\(\W*(?:scapy|ripe)\b", re.MULTILINE
     )
     assert [path for path in modules(product_files) if loads.search(path.read_text())] == []
+
+
+def test_the_analysis_reads_no_clock_and_opens_nothing(root: Path) -> None:
+    """The same measurements give the same report, whenever and wherever."""
+    impure = re.compile(
+        r"^\s*(?:import|from)\s+(?:time|socket|asyncio|subprocess|random|os|pathlib)\b"
+        r"|\bdatetime\.(?:now|utcnow|today)\b|\bopen\(",
+        re.MULTILINE,
+    )
+    modules_of = sorted((root / "analysis").rglob("*.py"))
+    assert modules_of
+    assert [path for path in modules_of if impure.search(path.read_text())] == []
