@@ -7,9 +7,9 @@ import numpy as np
 from pathbudget.analysis.quantiles import (
     Estimate,
     Values,
-    effective_size,
     empirical_quantile,
     estimate_quantile,
+    independent_size,
     lag_one_correlation,
     loss_interval,
 )
@@ -34,7 +34,7 @@ def autocorrelation(track: Track) -> tuple[float | None, float]:
     total, worth, known = 0.0, 0.0, 0
     for _, values in track.by_vantage():
         correlation = lag_one_correlation(values)
-        worth += effective_size(len(values), correlation)
+        worth += independent_size(values)
         if correlation is not None:
             total += correlation * len(values)
             known += len(values)

@@ -13,6 +13,7 @@ from pathbudget.analysis.quantiles import (
     empirical_quantile,
     estimate_quantile,
     fewest_samples,
+    independent_size,
     interval_ranks,
     lag_one_correlation,
     loss_interval,
@@ -167,7 +168,7 @@ def coverage(correlation: float, p: float, n: int, runs: int, seed: int) -> floa
     hits = 0
     for _ in range(runs):
         values = np.exp(0.5 * ar1(rng, n, correlation))
-        worth = effective_size(n, lag_one_correlation(values))
+        worth = independent_size(values)
         estimate = estimate_quantile(np.sort(values), p, n_effective=worth)
         hits += estimate.low <= truth <= estimate.high
     return hits / runs
@@ -182,6 +183,41 @@ def test_coverage_of_independent_samples(p: float, n: int) -> None:
 @pytest.mark.parametrize("correlation", [0.3, 0.6, 0.9])
 def test_coverage_of_correlated_samples(correlation: float) -> None:
     assert coverage(correlation, 0.95, 1000, 150, seed=12) >= 0.90
+
+
+def swinging(rng: np.random.Generator, n: int) -> Values:
+    """Quick noise on a slow swing: correlations of neighbours are small, and last long."""
+    swing = math.sqrt(0.3) * ar1(rng, n, 0.95)
+    return np.exp(swing + math.sqrt(0.7) * rng.standard_normal(n))
+
+
+def test_a_slow_swing_under_quick_noise_widens_the_interval() -> None:
+    """One lag alone does not see it: the median would be missed every third time."""
+    rng = np.random.default_rng(14)
+    hits = naive_hits = 0
+    for _ in range(100):
+        values = swinging(rng, 1000)
+        ordered = np.sort(values)
+        whole = estimate_quantile(ordered, 0.5, n_effective=independent_size(values))
+        one_lag = effective_size(1000, lag_one_correlation(values))
+        naive = estimate_quantile(ordered, 0.5, n_effective=one_lag)
+        hits += whole.low <= 1.0 <= whole.high
+        naive_hits += naive.low <= 1.0 <= naive.high
+    assert hits >= 88
+    assert naive_hits < 80
+
+
+def test_independent_samples_keep_nearly_all_their_worth() -> None:
+    rng = np.random.default_rng(15)
+    worth = [independent_size(rng.exponential(size=300)) for _ in range(100)]
+    assert np.mean(worth) > 0.93 * 300
+    assert independent_size(np.full(300, 7.0)) == 300
+    assert independent_size(np.array([1.0])) == 1
+
+
+@given(st.lists(st.floats(0, 1e12) | st.just(math.inf), min_size=1, max_size=60))
+def test_nothing_is_worth_more_than_its_number(values: list[float]) -> None:
+    assert 0 < independent_size(np.array(values)) <= len(values)
 
 
 def test_ignoring_correlation_would_cover_far_less() -> None:
