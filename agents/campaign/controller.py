@@ -65,7 +65,7 @@ class Controller:
             WorkerState(
                 plan=vantage,
                 journal=spool / f"{plan.run_id}-{index:03}-{vantage.resume_at_ns}.jsonl",
-                report=Report(0, 0, 0, vantage.resume_at_ns),
+                report=Report(0, 0, {}, vantage.resume_at_ns),
             )
             for index, vantage in enumerate(plan.vantages)
         ]

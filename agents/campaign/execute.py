@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,8 @@ class Outcome:
     """A worker died, or its spool took no more."""
     fired: int = 0
     samples: int = 0
-    failures: int = 0
+    failures: Counter[str] = field(default_factory=Counter[str])
+    """Probes that failed, by kind of failure."""
     measurements: int = 0
     problems: list[str] = field(default_factory=list[str])
     unsaved: list[Path] = field(default_factory=list[Path])
@@ -116,7 +118,7 @@ def _account(workers: Sequence[WorkerState], outcome: Outcome) -> None:
         name = worker.plan.vantage.name
         outcome.fired += worker.report.fired
         outcome.samples += worker.report.samples
-        outcome.failures += worker.report.failures
+        outcome.failures.update(worker.report.failures)
         outcome.problems.extend(f"vantage {name}: {problem}" for problem in worker.problems)
         if worker.died:
             outcome.stopped_early = True

@@ -51,7 +51,8 @@ class Report(Message, frozen=True):
 
     fired: int
     samples: int
-    failures: int
+    failures: dict[str, int]
+    """Probes that failed, by kind of failure."""
     reached_ns: int
 
 

@@ -35,7 +35,7 @@ class ProgressLine:
         """Show the state of the slowest worker and the sums of all."""
         reached_s = min(worker.report.reached_ns for worker in workers) / 1e9
         fired = sum(worker.report.fired for worker in workers)
-        failures = sum(worker.report.failures for worker in workers)
+        failures = sum(sum(worker.report.failures.values()) for worker in workers)
         left = max(0.0, self._duration_s - reached_s)
         state = f"{fired} sent, {failures} failed, {_clock(left)} left"
         self._bar.update(self._task, description="measuring", completed=reached_s, state=state)

@@ -41,7 +41,8 @@ class Progress:
 
     fired: int = 0
     samples: int = 0
-    failures: int = 0
+    failures: dict[str, int] = field(default_factory=dict[str, int])
+    """Probes that failed, by kind of failure."""
     reached_ns: int = 0
     problems: list[str] = field(default_factory=list[str])
 
@@ -180,7 +181,9 @@ class VantageRun:
         self.progress.samples += 1
         if sample.metric == epoch.spec.primary_metric:
             epoch.answered += 1
-            self.progress.failures += sample.failure is not None
+            if sample.failure is not None:
+                kind = str(sample.failure.kind)
+                self.progress.failures[kind] = self.progress.failures.get(kind, 0) + 1
 
     def _count(self, number: int, word: str) -> None:
         """Counts that belong to no series go to the first measurement that is open."""
@@ -206,7 +209,10 @@ class VantageRun:
             except PrivilegeError as error:
                 refused = error
                 self._forbidden[series.probe] = str(error)
-                self.progress.problems.append(f"probe {series.probe} does not run: {error}")
+                self.progress.problems.append(
+                    f"probe {series.probe} does not run: {error.capability}: not permitted\n"
+                    f"{error.remedy}"
+                )
             else:
                 self._probes[series.probe] = probe
         if refused is not None and not self._probes:

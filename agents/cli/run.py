@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.probes.record import FailureKind
 
 if TYPE_CHECKING:
     from pathbudget.agents.campaign.campaign_file import Campaign
@@ -105,12 +106,7 @@ def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
     for problem in outcome.problems:
         typer.echo(problem, err=True)
     if not quiet or outcome.problems or outcome.interrupted:
-        typer.echo(
-            f"{outcome.fired} probes sent, {outcome.samples} samples "
-            f"({outcome.failures} of the probes failed), "
-            f"{outcome.measurements} measurements stored in {folder}",
-            err=True,
-        )
+        typer.echo(_summary(outcome, folder), err=True)
     again = ["pathbudget", "run", str(path), "--resume"]
     if str(folder) != "pathbudget-store":
         again[3:3] = ["--store", str(folder)]
@@ -121,5 +117,18 @@ def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
         typer.echo(f"For what is missing: {shlex.join(again)}", err=True)
     if outcome.unsaved or outcome.stopped_early:
         raise typer.Exit(int(ExitCode.TROUBLE))
-    if outcome.fired and outcome.failures == outcome.fired:
-        raise fail("Not one probe was answered.", ExitCode.NOTHING_MEASURED)
+    if outcome.fired and outcome.failures.total() == outcome.fired:
+        raise fail("Not one probe succeeded.", ExitCode.NOTHING_MEASURED)
+
+
+def _summary(outcome: "Outcome", folder: Path) -> str:
+    """What was sent, what failed and why, where it is."""
+    unsent = outcome.failures[FailureKind.PERMISSION]
+    lines = [f"{outcome.fired - unsent} probes sent, {outcome.failures.total() - unsent} failed"]
+    kinds = [one for one in outcome.failures.most_common() if one[0] != FailureKind.PERMISSION]
+    if kinds:
+        lines[0] += ": " + ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in kinds)
+    if unsent:
+        lines.append(f"{unsent} not sent: not permitted (pathbudget capabilities says more)")
+    lines.append(f"{outcome.samples} samples in {outcome.measurements} measurements, in {folder}")
+    return "\n".join(lines)

@@ -223,6 +223,10 @@ def test_a_forbidden_probe_is_named_and_the_others_run() -> None:
     assert ("icmp", None) not in kinds
     assert len([probe for probe, _ in kinds if probe == "tcp"]) == 1
     assert any("probe icmp does not run" in problem for problem in world.last.progress.problems)
+    lines = [line for problem in world.last.progress.problems for line in problem.splitlines()]
+    assert max(map(len, lines)) <= 80
+    unsent = sum(sample.failure is not None for one in measurements for sample in one.samples)
+    assert world.last.progress.failures == {"permission": unsent}
 
 
 @pytest.mark.parametrize("step_ns", [3600 * SECOND, -3600 * SECOND])
