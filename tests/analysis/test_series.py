@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import msgspec
+import numpy as np
 import pytest
 
 from pathbudget.analysis.series import Series, SeriesCollector, SeriesKey
@@ -193,3 +194,28 @@ def test_packets_that_share_a_time_stay_in_their_order(
     (one,) = series.values()
     assert list(one.track.values_ns[:3]) == [10.2e6, 10e6, 10.1e6]
     assert summarise(one).quantiles[0].n_effective < 0.5 * 240
+
+
+def test_percentiles_of_a_day_are_no_averages_of_those_of_its_hours(
+    make_samples: MakeSamples, make_measurement: MakeMeasurement
+) -> None:
+    """An evening peak: the mean of the hourly p95s hides it, the p95 of the day does not."""
+    rng = np.random.default_rng(57)
+    hour_ns = 3_600_000_000_000
+    peak = {18: 6.0, 19: 10.0, 20: 12.0, 21: 10.0, 22: 6.0}
+    hours = [20 + peak.get(hour, 1.0) * rng.exponential(size=200) for hour in range(24)]
+    measurements = [
+        make_measurement(make_samples(list(values), start=hour * hour_ns))
+        for hour, values in enumerate(hours)
+    ]
+    hourly = [
+        q.value_ms or 0.0
+        for measurement in measurements
+        for one in collect(measurement)[0].values()
+        for q in summarise(one).quantiles
+        if q.percentile == 95
+    ]
+    (day,) = collect(*measurements)[0].values()
+    (p95,) = (q.value_ms for q in summarise(day).quantiles if q.percentile == 95)
+    assert p95 == pytest.approx(np.sort(np.concatenate(hours))[round(0.95 * 4800) - 1], abs=1e-6)
+    assert float(np.mean(hourly)) + 2 < (p95 or 0.0) < max(hourly)

@@ -1,9 +1,11 @@
 """Numbers, times and lists as a person reads them."""
 
 import math
+import time
 
 import pytest
 
+from pathbudget.agents.store.layout import date_of
 from pathbudget.analysis.report import words
 
 
@@ -42,7 +44,16 @@ def test_lists_with_commas_use_semicolons() -> None:
     assert words.listed([]) == "none"
 
 
-def test_times_are_utc_and_say_so() -> None:
+@pytest.mark.parametrize("zone", ["UTC", "EST5EDT,M3.2.0,M11.1.0", "NZST-12NZDT,M9.5.0,M4.1.0/3"])
+def test_times_are_utc_and_say_so(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the reader lives, and also on days of 23 and 25 hours."""
+    with monkeypatch.context() as where:
+        where.setenv("TZ", zone)
+        time.tzset()
+        assert words.utc(1_772_955_000_000_000_000) == "2026-03-08 07:30:00 UTC"
+        assert date_of(1_772_927_999_999_999_999) == "2026-03-07"
+        assert date_of(1_772_928_000_000_000_000) == "2026-03-08"
+    time.tzset()
     assert words.utc(1_790_000_000_000_000_000) == "2026-09-21 14:13:20 UTC"
     assert words.utc(0) == "not known"
 
