@@ -1,6 +1,5 @@
 """Names for measurements: unique, and in the order of time when sorted as text."""
 
-import hashlib
 import random
 import uuid
 
@@ -20,12 +19,3 @@ def new_id(unix_ns: int, rng: random.Random) -> str:
     fraction = (rest << 12) // 1_000_000
     bits = millisecond << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | rng.getrandbits(62)
     return str(uuid.UUID(int=bits))
-
-
-def id_of_content(unix_ns: int, content: bytes) -> str:
-    """The name that this content always gets: importing one file twice adds nothing.
-
-    Same form and order as `new_id`, with a digest of `content` in place of chance.
-    """
-    digest = hashlib.sha256(content).digest()
-    return new_id(unix_ns, random.Random(digest))

@@ -16,7 +16,6 @@ class Tone(StrEnum):
 
     PLAIN = ""
     LEAD = "lead"
-    NOTE = "note"
     PASS = "pass"  # noqa: S105
     FAIL = "fail"
     UNDECIDED = "undecided"

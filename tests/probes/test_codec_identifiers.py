@@ -1,4 +1,4 @@
-"""Names of measurements: unique, sorted by time, and the same for the same content."""
+"""Names of measurements: unique, and sorted by time."""
 
 import random
 import uuid
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pathbudget.probes.identifiers import id_of_content, new_id
+from pathbudget.probes.identifiers import new_id
 
 NOON = 1_764_590_400_000_000_000
 
@@ -34,12 +34,6 @@ def test_many_ids_of_one_instant_are_different() -> None:
 def test_one_seed_gives_one_name() -> None:
     assert new_id(NOON, random.Random(7)) == new_id(NOON, random.Random(7))
     assert new_id(NOON, random.Random(7)) != new_id(NOON, random.Random(8))
-
-
-def test_content_has_the_same_name_every_time() -> None:
-    assert id_of_content(NOON, b"a") == id_of_content(NOON, b"a")
-    assert id_of_content(NOON, b"a") != id_of_content(NOON, b"b")
-    assert id_of_content(NOON, b"a") < id_of_content(NOON + 1_000_000, b"a")
 
 
 @pytest.mark.parametrize("moment", [-1, 1 << 70])
