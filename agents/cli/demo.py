@@ -48,7 +48,7 @@ def demo(
     if chosen is WorldChoice.LAB and os.geteuid() != 0:
         from pathbudget.agents.lab.rootless import reexec_in_user_namespace
 
-        reexec_in_user_namespace(sys.argv)
+        reexec_in_user_namespace(sys.orig_argv[1:])  # also right after python -c and -m
     from pathbudget.agents.demo.tour import tour
 
     if not tour(output, lab=chosen is WorldChoice.LAB, duration_s=duration, seed=seed):

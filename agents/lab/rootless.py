@@ -11,7 +11,9 @@ from pathbudget.probes.errors import LabError
 
 
 def reexec_in_user_namespace(arguments: Sequence[str]) -> NoReturn:
-    """Start this Python program anew with `arguments` (``sys.argv``), as root of new namespaces.
+    """Start this Python program anew with `arguments`, as root of new namespaces.
+
+    ``sys.orig_argv[1:]`` are the same once more; ``sys.argv`` does for a script of one file.
 
     There `os.geteuid()` is 0, `Lab` works, files belong to the same user as before, and the only
     network is the lab. The process id stays; killing it ends everything below it.

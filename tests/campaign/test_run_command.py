@@ -302,7 +302,7 @@ mount = ["mount", "-t", "tmpfs", "-o", "size=" + os.environ["SIZE"], "tmpfs", fo
 subprocess.run(mount, check=True)
 mode = os.environ.get("REMOUNT")
 if mode:
-    subprocess.run(["mount", "-o", "remount," + mode, folder + "/store"], check=True)
+    subprocess.run(["mount", "-o", "remount,bind," + mode, folder + "/store"], check=True)
 done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
 names = os.listdir(folder + "/store/spool") if os.path.isdir(folder + "/store/spool") else []
 import json

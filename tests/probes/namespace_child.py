@@ -52,6 +52,36 @@ def drop_capabilities() -> None:
     check(LIBC.capset(header, bytes(24)))
 
 
+def switch_ipv6_off() -> None:
+    for name in ("all", "default", "lo", "here"):
+        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+
+
+class Switch:
+    """A process that keeps the right to switch IPv6 off, when this one has dropped it."""
+
+    def prepare(self) -> None:
+        """Call after `build`, before `drop_capabilities`."""
+        read_order, self._order = os.pipe()
+        self._done, tell_done = os.pipe()
+        if os.fork() == 0:
+            os.close(self._order)
+            if os.read(read_order, 1):
+                switch_ipv6_off()
+                os.write(tell_done, b"1")
+            os._exit(0)
+        os.close(read_order)
+        os.close(tell_done)
+
+    def ask(self) -> None:
+        """IPv6 is off on return."""
+        os.write(self._order, b"1")
+        check(len(os.read(self._done, 1)) - 1)
+
+
+SWITCH = Switch()
+
+
 def router(ready: int, done: int) -> None:
     """The other side, in a process of its own."""
     from pyroute2 import IPRoute
@@ -178,13 +208,8 @@ async def refused_sends(collector: Collector) -> None:
     probe.close()
 
 
-def switch_ipv6_off() -> None:
-    for name in ("all", "default", "lo", "here"):
-        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
-
-
 async def without_ipv6(collector: Collector) -> None:
-    switch_ipv6_off()
+    SWITCH.ask()
     await asyncio.gather(echo(collector), connects(collector))
 
 
@@ -214,6 +239,7 @@ def main(kind: str, names: list[str]) -> None:
     hold = build()
     if kind == "datagram":
         Path("/proc/sys/net/ipv4/ping_group_range").write_text("0 0")
+    SWITCH.prepare()
     if kind != "raw":
         drop_capabilities()
     try:
