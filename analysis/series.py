@@ -29,8 +29,11 @@ LOST = float("inf")
 WALL_CLOCKS = frozenset({ClockSource.KERNEL, ClockSource.KERNEL_RECEIVE, ClockSource.FOREIGN})
 """Sources whose number a step of the wall clock spoils. The others read a monotonic clock."""
 
-NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL})
-"""Failures of this host: the network was not asked, so they are no loss (RFC 7680)."""
+NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
+"""Failures of this host: the network was not asked, so they are no loss (RFC 7680).
+
+A host without IPv6 says nothing of a site over IPv6. Routers without a route are `UNREACHABLE`.
+"""
 
 
 class SeriesKey(NamedTuple):

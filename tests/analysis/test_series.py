@@ -96,9 +96,15 @@ def test_marked_samples(
     assert collector.excluded.total() == excluded
 
 
-@pytest.mark.parametrize(
-    "kind", [FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NOT_RESUMED]
+NO_LOSS = (
+    FailureKind.PERMISSION,
+    FailureKind.LOCAL,
+    FailureKind.NO_ROUTE,
+    FailureKind.NOT_RESUMED,
 )
+
+
+@pytest.mark.parametrize("kind", NO_LOSS)
 def test_failures_that_are_no_loss_are_excluded_by_name(
     make_measurement: MakeMeasurement, kind: FailureKind
 ) -> None:
@@ -110,8 +116,7 @@ def test_failures_that_are_no_loss_are_excluded_by_name(
 
 
 def test_every_other_failure_is_a_loss(make_measurement: MakeMeasurement) -> None:
-    no_loss = {FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NOT_RESUMED}
-    kinds = [kind for kind in FailureKind if kind not in no_loss]
+    kinds = [kind for kind in FailureKind if kind not in NO_LOSS]
     samples = [Sample(i, "rtt", i, failure=Failure(k, Stage.WAIT)) for i, k in enumerate(kinds)]
     series, collector = collect(make_measurement(samples))
     (one,) = series.values()
