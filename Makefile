@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The build of an editable package warns about folders that are as they should be.
+PIP := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip
 
 .PHONY: demo test check fmt setup setup-demo clean
 
@@ -29,12 +31,12 @@ setup: $(VENV)/.development
 
 $(VENV)/.demo: pyproject.toml
 	@sh .ci/virtual-environment "$(PYTHON)" "$(VENV)"
-	@$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@$(PIP) install --quiet --editable '.[all]'
 	@touch $@
 
 $(VENV)/.development: pyproject.toml
 	@sh .ci/virtual-environment "$(PYTHON)" "$(VENV)"
-	@$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@$(PIP) install --quiet --editable '.[all]' --group dev
 	@touch $@ $(VENV)/.demo
 
 clean:

@@ -9,7 +9,8 @@ from pathbudget.probes.record import Target
 TLS_INTERVAL = "620ms"
 """Two series per pair, 24 pairs: 77 handshakes per second and 77 samples each in 48 s."""
 HEADER = (
-    "# Written by `pathbudget demo`. Change it and run it again; docs/campaign.md explains it.\n"
+    "# Written anew by every `pathbudget demo`: copy it to start from it. docs/campaign.md and\n"
+    "# docs/catalogue.md explain the keys.\n"
 )
 
 

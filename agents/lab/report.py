@@ -10,6 +10,9 @@ BIN_NS = 1024
 _FIRST_NS = -256 * BIN_NS
 _LINEAR = 2048
 BINS = _LINEAR + 20
+BUSY_FROM_US = 1000.0
+BUSY = "; this host was busy: high percentiles came out too long, by as much as that"
+"""Said when one delivery in a hundred was later than `BUSY_FROM_US`."""
 
 
 def bin_of(error_ns: int) -> int:
@@ -133,7 +136,8 @@ class LabReport(msgspec.Struct, frozen=True):
             "lost by the lab itself": self.ring_drops + self.unsent,
             "clock steps": self.clock_steps,
         }
-        return text + "".join(f", {count} {what}" for what, count in spoiled.items() if count)
+        text += "".join(f", {count} {what}" for what, count in spoiled.items() if count)
+        return text + (BUSY if self.p99_us > BUSY_FROM_US else "")
 
 
 def _difference(now: DirectionCount, then: DirectionCount) -> DirectionCount:

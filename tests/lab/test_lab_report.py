@@ -68,6 +68,8 @@ def test_the_sentence_tells_what_spoils_the_figures() -> None:
     calm = report_of([3000])
     assert "p50 3 us" in calm.sentence()
     assert "lost by the lab itself" not in calm.sentence()
+    assert "busy" not in calm.sentence()
+    assert "this host was busy" in report_of([3000] * 90 + [5_000_000] * 10).sentence()
     spoilt = report_of([3000], ring_drops=3, clock_steps=1).sentence()
     assert "3 lost by the lab itself" in spoilt
     assert "1 clock steps" in spoilt
