@@ -1,6 +1,8 @@
 """Exit codes of the command, and how an exception becomes one sentence on stderr."""
 
+import errno
 import functools
+import os
 import sys
 from collections.abc import Callable
 from enum import IntEnum
@@ -30,6 +32,12 @@ class ExitCode(IntEnum):
     """A store, a spool or a lab failed; the message says what is kept and where."""
     INTERRUPTED = 130
     """Ctrl-C; what was measured is stored."""
+    OUTPUT_CLOSED = 141
+    """Whoever read the output has seen enough (``| head``): what a shell calls SIGPIPE."""
+
+
+NOWHERE_TO_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF)
+"""What the kernel says when standard output cannot take a line; any other OSError is a bug."""
 
 
 def fail(message: str, code: ExitCode) -> typer.Exit:
@@ -44,7 +52,7 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            return _flushed(command(*args, **kwargs))
         except ConfigError as error:
             many = f"{len(error.faults)} faults" if len(error.faults) > 1 else "1 fault"
             raise fail(f"{error}\n{many}; nothing was loaded.", ExitCode.USAGE) from None
@@ -52,5 +60,36 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             raise fail(str(error), ExitCode.NOT_PERMITTED) from None
         except PathbudgetError as error:
             raise fail(str(error), ExitCode.TROUBLE) from None
+        except BrokenPipeError:
+            raise _output_closed() from None
+        except SystemExit as error:  # how rich ends a program at a broken pipe: with code 1
+            if isinstance(error.__context__, BrokenPipeError):
+                raise _output_closed() from None
+            raise
+        except OSError as error:
+            if error.errno not in NOWHERE_TO_WRITE:
+                raise
+            _silence_standard_output()
+            what = f"the output cannot be written: {error.strerror or error}"
+            raise fail(what, ExitCode.TROUBLE) from None
 
     return wrapper
+
+
+def _flushed(result: R) -> R:
+    """Write what is still in the buffer, here, where a full disk can be told."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return result
+
+
+def _output_closed() -> typer.Exit:
+    _silence_standard_output()
+    return typer.Exit(int(ExitCode.OUTPUT_CLOSED))
+
+
+def _silence_standard_output() -> None:
+    """What is left in its buffer goes nowhere, instead of failing again at the very end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

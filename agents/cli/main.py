@@ -1,6 +1,9 @@
 """The command `pathbudget`: puts the commands of this folder together."""
 
+import contextlib
 import importlib
+import os
+import sys
 
 import typer
 
@@ -38,4 +41,20 @@ for _module in COMMANDS:
 
 def run() -> None:
     """Entry point of the console script."""
+    _open_what_is_closed()
     application()
+
+
+def _open_what_is_closed() -> None:
+    """Give every standard stream that the caller closed (``>&-``) a place that takes all.
+
+    Otherwise the next file that is opened, a journal perhaps, becomes standard output.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                os.fstat(number)
+                continue
+            os.open(os.devnull, os.O_RDWR)  # the kernel hands out the lowest free number
+            file = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, file)
