@@ -27,6 +27,9 @@ from pathbudget.sites.toml_reader import parse_toml, read_text
 T = TypeVar("T")
 
 KEYS = ("name", "catalogue", "seed", "duration", "resolve_every", "limits", "vantage", "probe")
+LARGEST_SEED = 2**53
+"""As far as whole numbers survive every reader of JSON; `--seed` has the same bound."""
+LARGEST_LIMIT = 10**15
 LIMIT_KEYS = ("packets_per_second", "packets_per_second_per_target", "bytes")
 
 
@@ -54,7 +57,9 @@ def load_campaign(
     name = top.text("name", None)
     duration = duration_ns(top, "duration", None)
     resolve_every = duration_ns(top, "resolve_every", "60s")
-    drawn = top.whole_number("seed", Interval(0, 2**53, "a whole number from 0"))
+    drawn = top.whole_number(
+        "seed", Interval(0, LARGEST_SEED, f"a whole number, 0 to {LARGEST_SEED}")
+    )
     limits = _limits(top)
     paths, catalogue = _catalogue(top, path)
     probes = _tables(top, "probe", lambda entry: read_probe(entry, table, catalogue))
@@ -82,6 +87,7 @@ def load_campaign(
         )
         for entry in vantages
     )
+    _all_used(top, probes, plans)
     plan = CampaignPlan(name, run_id, seed, duration, plans, limits)
     for where, problem, expected in broken_limits(plan, planned_cost(plan, table)):
         faults.append(Fault(str(path), where, problem, expected))
@@ -106,7 +112,7 @@ def _limits(top: Entry) -> Limits:
         return Limits()
     entry = Entry(top.file, values, lambda key: f"limits.{key}" if key else "limits", top.faults)
     entry.only(LIMIT_KEYS)
-    rule = Interval(1, 10**15, "a whole number from 1")
+    rule = Interval(1, LARGEST_LIMIT, f"a whole number, 1 to {LARGEST_LIMIT}")
     given = {key: entry.whole_number(key, rule) for key in LIMIT_KEYS}
     return Limits(**{key: value for key, value in given.items() if value is not None})
 
@@ -162,6 +168,21 @@ def _known_vantages(top: Entry, probes: Sequence[ProbeEntry], known: Sequence[st
             if name not in known:
                 place = f"probe[{number}].vantages"
                 top.fault(place, f"{show(name)} is unknown", did_you_mean(name, known))
+
+
+def _all_used(top: Entry, probes: Sequence[ProbeEntry], plans: Sequence[VantagePlan]) -> None:
+    """A probe without a single target would look like a measurement that found nothing wrong."""
+    used = {series.probe for plan in plans for series in plan.series}
+    for number, probe in enumerate(probes):
+        if probe.label not in used:
+            place = f"probe[{number}]"
+            if probe.families:
+                problem = f"no target has an address of {' or '.join(probe.families)}"
+                place += ".families"
+            else:
+                problem = "no site of it has a target"
+                place += ".sites" if probe.sites else ""
+            top.fault(place, problem, "a [[site.target]] in the catalogue that the probe fits")
 
 
 def _file_name(name: str) -> str:

@@ -25,22 +25,37 @@ def duration_ns(entry: Entry, key: str, default: str | None) -> int | None:
 
 
 def words(entry: Entry, key: str, known: Iterable[str]) -> tuple[str, ...]:
-    """A list of words out of `known`; empty when the key is absent."""
+    """One word out of `known`, or a list of them; empty when the key is absent."""
+    known = list(known)
+    found: list[str] = []
+    for number, word in enumerate(texts(entry, key)):
+        if word in known:
+            found.append(word)
+        else:
+            problem = f"{show(word)} is unknown"
+            entry.fault(f"{key}[{number}]", problem, did_you_mean(word, known))
+    return tuple(found)
+
+
+def texts(entry: Entry, key: str) -> tuple[str, ...]:
+    """One text or a list of texts, each once; empty when the key is absent.
+
+    Empty means "all" to whoever reads it: anything that is no text must therefore be a fault.
+    """
     value = entry.values.get(key)
     if value is None:
         return ()
     listed: list[object] = [value] if isinstance(value, str) else as_list(value)
     if not listed:
-        entry.fault(key, f"{show(value)} is no list", 'a list like ["one", "two"]')
-        return ()
-    known = list(known)
+        problem = "an empty list" if value == [] else f"{show(value)} is no list"
+        entry.fault(key, problem, 'a list like ["one", "two"], or no such key for all')
     found: list[str] = []
     for number, word in enumerate(listed):
-        if isinstance(word, str) and word in known:
+        if isinstance(word, str):
             found.append(word)
         else:
-            problem = f"{show(word)} is unknown"
-            entry.fault(f"{key}[{number}]", problem, did_you_mean(str(word), known))
+            problem = f"{show(word)} is no text"
+            entry.fault(f"{key}[{number}]", problem, 'text in quotation marks, like "dallas"')
     return tuple(dict.fromkeys(found))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pathbudget.agents.campaign.entry_values import duration_ns, words
+from pathbudget.agents.campaign.entry_values import duration_ns, texts, words
 from pathbudget.agents.campaign.schedule import ScheduleKind
 from pathbudget.agents.lab.session import current
 from pathbudget.probes.contract import Option, ProbeSpec
@@ -46,6 +46,7 @@ def read_probe(
     schedule = entry.word("schedule", list(ScheduleKind), ScheduleKind.POISSON)
     families = words(entry, "families", list(AddressFamily))
     sites = words(entry, "sites", catalogue.sites) if catalogue else ()
+    vantages = texts(entry, "vantages")  # whether they are known is checked when all are read
     label = entry.text("label", kind)
     options = _options(entry, table.get(kind))
     if not entry.sound or interval is None or timeout is None:
@@ -58,15 +59,9 @@ def read_probe(
         schedule=ScheduleKind(schedule),
         families=tuple(AddressFamily(family) for family in families),
         sites=sites,
-        vantages=words_as_they_are(entry, "vantages"),
+        vantages=vantages,
         options=options,
     )
-
-
-def words_as_they_are(entry: Entry, key: str) -> tuple[str, ...]:
-    """A list of texts whose meaning is checked elsewhere."""
-    value = entry.values.get(key)
-    return tuple(str(word) for word in value) if isinstance(value, list) else ()
 
 
 def _options(entry: Entry, spec: ProbeSpec | None) -> dict[str, Option]:

@@ -28,7 +28,8 @@ def read_vantage(entry: Entry, catalogue: Catalogue | None) -> VantageEntry | No
     name = entry.text("name", None)
     region = entry.text("region", None)
     if region and catalogue is not None and region not in catalogue.regions:
-        expected = did_you_mean(region, catalogue.regions)
+        known = catalogue.regions
+        expected = did_you_mean(region, known) if known else "a catalogue with a [[region]] of it"
         entry.fault("region", f"{show(region)} is in no catalogue", expected)
     asn = entry.whole_number("asn", Interval(1, 2**32 - 1, "an AS number"))
     source = {family: _source(entry, family) for family in AddressFamily}

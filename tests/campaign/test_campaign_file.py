@@ -91,6 +91,20 @@ def test_the_vantage_takes_its_place_from_the_region(load: Load) -> None:
             "is unknown",
         ),
         (
+            ('kind = "icmp"', 'kind = "icmp"\nvantages = "ofice"'),
+            "probe[0].vantages",
+            "is unknown",
+        ),
+        (('kind = "icmp"', 'kind = "icmp"\nvantages = [7]'), "probe[0].vantages[0]", "no text"),
+        (('kind = "icmp"', 'kind = "icmp"\nvantages = []'), "probe[0].vantages", "empty list"),
+        (('kind = "icmp"', 'kind = "icmp"\nvantages = 7'), "probe[0].vantages", "is no list"),
+        (('kind = "icmp"', 'kind = "icmp"\nsites = []'), "probe[0].sites", "empty list"),
+        (
+            ('kind = "icmp"', 'kind = "icmp"\nsites = ["stemmons"]\nfamilies = ["ipv6"]'),
+            "probe[0].families",
+            "no target has an address of ipv6",
+        ),
+        (
             ('kind = "icmp"', 'kind = "icmp"\nfamilies = ["ipv5"]'),
             "probe[0].families[0]",
             "is unknown",
@@ -115,6 +129,25 @@ def test_each_fault_names_its_place(
     assert problem in found[0].problem
     assert found[0].expected
     assert found[0].file.endswith((".toml",))
+
+
+def test_a_probe_without_a_single_target_is_a_fault_not_an_empty_run(load: Load) -> None:
+    faults = faults_of(
+        load,
+        ('[[site.target]]\nname = "edge"\nhost = "edge.cermak.test"\n', ""),
+        ('kind = "tls"', 'kind = "tls"\nsites = ["cermak"]'),
+    )
+    (fault,) = faults
+    assert (fault.where, fault.problem) == ("probe[1].sites", "no site of it has a target")
+
+
+def test_a_probe_from_one_vantage_given_as_text_runs_from_that_one_alone(load: Load) -> None:
+    second = '[[vantage]]\nname = "home"\nregion = "chicago"\n'
+    plan = load(('kind = "icmp"', 'kind = "icmp"\nvantages = "home"'), append=second).plan
+    assert [{series.probe for series in vantage.series} for vantage in plan.vantages] == [
+        {"tls"},
+        {"icmp", "tls"},
+    ]
 
 
 def test_all_faults_come_at_once_and_nothing_is_loaded(load: Load) -> None:
