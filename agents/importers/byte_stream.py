@@ -28,8 +28,7 @@ def read_chunks(path: Path, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
     the last good chunk.
     """
     with path.open("rb") as file:
-        magic = file.read(4)
-        file.seek(0)
+        magic = file.peek(4)  # not read: a pipe cannot go back
         raw = _raw_chunks(file.read, on_bytes)
         if magic[:2] == b"\x1f\x8b":
             chunks = _gunzip(raw)

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -217,3 +219,14 @@ def test_a_progress_bar_for_a_person_on_large_files(
     measurements = import_progress.shown(read_results([file], report=report), [file], report)
     assert sum(1 for _ in measurements) == 3000
     assert "reading" in screen.getvalue()
+
+
+def test_results_come_through_a_pipe_as_well(work: Path, ping: Any) -> None:
+    os.mkfifo("pipe")
+    content = "\n".join(json.dumps(ping(prb_id=number)) for number in range(3))
+    writer = threading.Thread(target=Path("pipe").write_text, args=(content,))
+    writer.start()
+    done = run("pipe", "--store", "kept")
+    writer.join()
+    assert done.exit_code == 0, done.output
+    assert "3  new, 0 already there" in done.stdout
