@@ -25,8 +25,8 @@ LONGEST = 1024 * 1024
 _LONGEST_ANCHOR = 256
 _MOST_KEYS = 16
 _TRIES = 4
-_BROKEN_INSIDE = 8
-"""Broken values inside broken ones that are all looked at; then the search goes on in leaps."""
+_MOST_BRACKETS = 1_000_000
+"""Looked at beyond one for each byte; then the search behind a broken value goes on in leaps."""
 _LONGEST_SEAM = 256
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -233,9 +233,9 @@ class _Values:
         self._in_array = False
         self._lost = False
         """After a broken value: only an object with the first key, and a probe in it, counts."""
-        self._scanned = 0
-        """Offset up to which values that were given up have been looked at."""
-        self._broken_inside = 0
+        self._brackets = 0
+        """How many have been looked at, every time anew."""
+        self._leaps = 0
         self._block = ValueBlock(1)
 
     def blocks(self, source: _Kept, on_damage: Callable[[str], None]) -> Iterator[Block]:
@@ -263,6 +263,7 @@ class _Values:
         self._leap()
         while (match := self._next_bracket()) is not None:
             self._at = match.end()
+            self._brackets += 1
             bracket = match.group(2)
             if self._start < 0:
                 self._between(match.group(1), match.start(), bracket)
@@ -365,21 +366,20 @@ class _Values:
     def _give_up(self) -> None:
         """The value under way is broken: name it once, go on at the next likely beginning."""
         start = self._at if self._start < 0 else self._start
-        following = self._anchor.search(self._data, start + self._stride(start))
+        following = self._anchor.search(self._data, start + self._stride())
         end = len(self._data) if following is None else following.start()
         self._keep(self._base + start, self._data[start:end])
         self._start, self._at, self._lost = -1, end, True
 
-    def _stride(self, start: int) -> int:
+    def _stride(self) -> int:
         """How far behind the beginning of a broken value the next beginning is looked for.
 
-        The text inside it has been looked at already. Strides grow with the number of times, so
+        The text inside has been looked at before. Where that happens too often, strides grow, so
         that brackets which are never closed cannot make the work grow faster than the text.
         """
-        inside = self._base + start < self._scanned
-        self._broken_inside = self._broken_inside + 1 if inside else 0
-        self._scanned = max(self._scanned, self._base + self._at)
-        return 1 << 2 * max(0, min(self._broken_inside - _BROKEN_INSIDE, 10))
+        allowed = _MOST_BRACKETS + self._base + len(self._data)
+        self._leaps = min(self._leaps + 1, 10) if self._brackets > allowed else 0
+        return 1 << 2 * self._leaps
 
     def _keep(self, offset: int, raw: bytes) -> None:
         if not self._lost:

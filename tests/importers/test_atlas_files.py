@@ -142,6 +142,14 @@ def test_an_entry_that_does_not_end_costs_itself_alone(results: Any, read_bytes:
     assert imported.report.malformed == 1
 
 
+def test_many_entries_that_do_not_end_cost_themselves_alone(ping: Any, read_bytes: Any) -> None:
+    entries = [json.dumps(ping(timestamp=1_600_000_000 + number)) for number in range(1000)]
+    for number in range(5, 1000, 20):
+        entries[number] = entries[number][:60]
+    imported = read_bytes(f"[{', '.join(entries)}]".encode())
+    assert len(imported.measurements) == 950
+
+
 def test_a_nested_entry_that_does_not_end_costs_itself_alone(read_bytes: Any) -> None:
     """Its hops begin with the same key as a result does, and are not taken for results."""
     trace = {
