@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -30,8 +31,21 @@ application = typer.Typer(
 )
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from pathbudget.agents.version import software_name
+
+        typer.echo(software_name())
+        raise typer.Exit
+
+
 @application.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say it and exit."),
+    ] = False,
+) -> None:
     """Network paths in, latency-budget lines with intervals and siting recommendations out."""
 
 
