@@ -18,6 +18,7 @@ from pathbudget.agents.store.table_files import sample_writer, write_samples
 from pathbudget.probes.codec import encode_line
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import Measurement, Sample
+from pathbudget.probes.spreadsheet import harmless
 
 CSV_HEADER = (
     "sent (UTC)",
@@ -160,8 +161,3 @@ def _csv_row(measurement: Measurement, sample: Sample) -> tuple[object, ...]:
         sample.seq,
         measurement.id,
     )
-
-
-def harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: servers and routers wrote some of it."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -12,6 +12,7 @@ from pathbudget.analysis.results import (
     Result,
     Verdict,
 )
+from pathbudget.probes.spreadsheet import harmless
 
 COLUMNS = (*(name for name in BudgetLine.__struct_fields__ if name != "reason"), "reason")
 """Of the CSV; names ending in ``_ms`` are milliseconds, `percentile` is out of 100."""
@@ -62,4 +63,4 @@ def _field(line: BudgetLine, name: str) -> str:
         return "unbounded" if name in MAY_BE_UNBOUNDED else ""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value)
+    return harmless(value) if isinstance(value, str) else str(value)

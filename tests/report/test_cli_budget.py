@@ -96,6 +96,16 @@ def test_csv_has_units_in_its_head_and_says_unbounded(run: Run, evaluation: Eval
     assert {row["verdict"] for row in rows} == {"pass", "fail", "undecided"}
 
 
+def test_csv_holds_no_name_that_a_spreadsheet_takes_for_a_formula(
+    run: Run, evaluation: Evaluation
+) -> None:
+    lines = tuple(msgspec.structs.replace(x, target="=cmd()") for x in evaluation.lines)
+    hostile = msgspec.structs.replace(evaluation, lines=lines)
+    result = run(hostile, "--sites", "all", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert {row["target"] for row in rows} == {"'=cmd()"}
+
+
 @pytest.mark.parametrize("arguments", [(), ("--sites", "all"), ("--all-lines",)])
 def test_the_table_fits_eighty_columns(
     run: Run, evaluation: Evaluation, arguments: tuple[str, ...]

@@ -17,11 +17,12 @@ from typer.testing import CliRunner, Result
 
 from pathbudget.agents.cli import store as store_command
 from pathbudget.agents.cli.exits import ExitCode
-from pathbudget.agents.store.export import CSV_HEADER, harmless, milliseconds, utc_text
+from pathbudget.agents.store.export import CSV_HEADER, milliseconds, utc_text
 from pathbudget.agents.store.journal import Journal
 from pathbudget.agents.store.parquet import Store
 from pathbudget.probes.codec import read_lines
 from pathbudget.probes.record import Measurement
+from pathbudget.probes.spreadsheet import harmless
 
 Make = Callable[..., Measurement]
 Run = Callable[..., Result]
