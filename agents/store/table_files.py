@@ -131,13 +131,20 @@ def first_id(path: Path) -> str | None:
     """The smallest id of a measurement file; None when it has no rows. Raises StoreError."""
     for table in row_groups(path, ["id"]):
         if len(table):
-            return str(table.column("id")[0])
+            return _names(path, table, "id")[0]
     return None
 
 
 def ids(path: Path) -> set[str]:
     """All ids of a measurement file. Raises StoreError."""
-    return {str(name) for table in row_groups(path, ["id"]) for name in table.column("id")}
+    return {name for table in row_groups(path, ["id"]) for name in _names(path, table, "id")}
+
+
+def _names(path: Path, table: pa.Table, column: str) -> list[str]:
+    """The ids in `column`. A file that has none was not written by this product: StoreError."""
+    if column not in table.column_names:
+        raise StoreError(f"{path}: no table of this product: it has no column {column}")
+    return [str(name) for name in table.column(column).to_pylist()]
 
 
 def envelope_counts(path: Path) -> Iterator[tuple[Measurement, int, int]]:
@@ -214,7 +221,7 @@ class _Block:
     @functools.cached_property
     def names(self) -> list[str]:
         """The measurement of each row."""
-        return [str(name) for name in self._rows.column(MEASUREMENT_ID.name).to_pylist()]
+        return _names(self._group.path, self._rows, MEASUREMENT_ID.name)
 
     @functools.cached_property
     def samples(self) -> list[Sample]:

@@ -264,3 +264,16 @@ def test_many_small_files_need_few_open_files(
         return str(sum(1 for _ in store.measurements()))
 
     assert with_open_files(30, read) == "200"
+
+
+@pytest.mark.parametrize("table", ["measurements", "samples"])
+def test_a_parquet_file_of_something_else_is_named_by_every_reader(
+    store: Store, table: str
+) -> None:
+    stranger = next(iter(sorted(store.path.glob(f"{table}/*/*.parquet"))))
+    pq.write_table(pa.table({"answer": [42]}), stranger)
+    assert any(problem.path.name == stranger.name for problem in store.verify())
+    with pytest.raises(StoreError, match=stranger.name):
+        list(store.measurements())
+    receipt = store.compact()
+    assert any(stranger.name in problem for problem in receipt.problems)
