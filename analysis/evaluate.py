@@ -15,7 +15,7 @@ from pathbudget.analysis.findings import (
     unreachable_findings,
 )
 from pathbudget.analysis.floor import pair_of
-from pathbudget.analysis.path_choice import path_candidates
+from pathbudget.analysis.path_choice import PathSeries, path_candidates
 from pathbudget.analysis.places import PlaceCollector, point_of, tier_info, tiers_of
 from pathbudget.analysis.provenance import ProvenanceCollector
 from pathbudget.analysis.results import (
@@ -166,6 +166,7 @@ class _Evaluator:
 
     def _evaluate_pair(self, region: RegionInfo, site: SiteInfo) -> None:
         series = self.by_pair.get((region.name, site.name), [])
+        candidates = path_candidates(series) if series else ()
         pair, findings = pair_of(
             region.name,
             site.name,
@@ -173,17 +174,17 @@ class _Evaluator:
             region_at=point_of(region),
             site_at=point_of(site),
             vantages_at=self.vantages_at,
+            behind_middlebox=any(path.source == "tls" for path in candidates),
         )
         self.pairs.append(pair)
         self.findings += findings
         if series:
-            self._add_lines(series)
+            self._add_lines(candidates)
         else:
             self.unmeasured.append((region.name, site.name))
             self.lines += [unmeasured_headline(region.name, site.name, t) for t in self.tiers]
 
-    def _add_lines(self, series: Sequence[Series]) -> None:
-        candidates = path_candidates(series)
+    def _add_lines(self, candidates: Sequence[PathSeries]) -> None:
         self.findings += unreachable_findings(candidates)
         self.findings += service_findings(candidates)
         for path in candidates:

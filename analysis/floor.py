@@ -25,11 +25,17 @@ class Nearest:
     noise_ms: float
 
 
-def nearest_answers(series: Sequence[Series]) -> dict[int, Nearest]:
-    """Smallest round trip per vantage, over ICMP echoes and TCP connects of every target."""
+def nearest_answers(
+    series: Sequence[Series], *, behind_middlebox: bool = False
+) -> dict[int, Nearest]:
+    """Smallest round trip per vantage, over ICMP echoes and TCP connects of every target.
+
+    Where a middlebox answers those, TLS flights are what went all the way.
+    """
+    metrics = (Metric.TLS_HANDSHAKE,) if behind_middlebox else (Metric.RTT, Metric.CONNECT)
     best: dict[int, Nearest] = {}
     for one in series:
-        if one.key.metric not in (Metric.RTT, Metric.CONNECT):
+        if one.key.metric not in metrics:
             continue
         floor_ns = one.noise_floor_ns
         noise_ms = CLOCK_SLACK_MS if floor_ns is None else floor_ns / NS_PER_MS
@@ -49,6 +55,7 @@ def pair_of(
     region_at: Point | None,
     site_at: Point | None,
     vantages_at: Mapping[int, Point],
+    behind_middlebox: bool = False,
 ) -> tuple[Pair, tuple[Finding, ...]]:
     """Distance, light floor and inflation of a pair, and what is impossible about it.
 
@@ -57,7 +64,7 @@ def pair_of(
     """
     rows: list[tuple[float, Pair]] = []
     findings: list[Finding] = []
-    for answer in nearest_answers(series).values():
+    for answer in nearest_answers(series, behind_middlebox=behind_middlebox).values():
         here = vantages_at.get(answer.vantage, region_at)
         pair = _pair(region, site, here, site_at, answer.minimum_ms)
         rows.append((pair.inflation if pair.inflation is not None else math.inf, pair))

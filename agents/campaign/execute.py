@@ -73,7 +73,7 @@ def _resumed(state: RunState) -> CampaignPlan:
 
 
 async def _run(controller: Controller, state: RunState, spool: Path) -> bool:
-    """True when Ctrl-C (or SIGTERM) ended it."""
+    """True when Ctrl-C, SIGTERM or the end of the terminal (SIGHUP) ended it."""
     interrupted = False
 
     def stop() -> None:
@@ -82,7 +82,7 @@ async def _run(controller: Controller, state: RunState, spool: Path) -> bool:
         controller.stop()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
     saving = asyncio.create_task(_save_again_and_again(controller, state, spool))
     try:

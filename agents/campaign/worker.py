@@ -118,6 +118,7 @@ def _enter(namespace: str) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl-C goes to the whole process group; the controller decides what it means.
+    # Ctrl-C and a closed terminal reach the whole process group; the controller decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     asyncio.run(_main())

@@ -21,8 +21,8 @@ from pathbudget.probes.table import probe_table
 
 def tour(folder: Path, *, lab: bool, duration_s: int, seed: int) -> bool:
     """Run the demo in `folder`; False when Ctrl-C ended the measuring."""
-    console = Console(highlight=False)
-    store = _fresh_store(folder / "store")
+    console = Console(highlight=False, emoji=False)
+    store = _fresh_store(folder / "demo-store")
     begun = time.monotonic()
     world = (lab_world if lab else loopback_world)(folder, duration_s=duration_s, seed=seed)
     with world as said:
@@ -32,9 +32,9 @@ def tour(folder: Path, *, lab: bool, duration_s: int, seed: int) -> bool:
         console.print(f"Up in {took:.1f} s: {kind}. Measuring for {duration_s} s ...")
         outcome = _measure(folder, campaign, store)
     for line in said:
-        console.print(f"The lab about itself: {line}", style="dim")
+        console.print(f"The lab about itself: {line}", style="dim", markup=False)
     if outcome.interrupted or not outcome.samples:
-        console.print(f"Stopped; {outcome.samples} samples are in {store.path}.")
+        console.print(f"Stopped; {outcome.samples} samples are in {store.path}.", markup=False)
         return False
     evaluation = evaluate_store(store, campaign.catalogue, title="pathbudget demo")
     show(evaluation, console)
@@ -67,5 +67,8 @@ def _write_reports(folder: Path, evaluation: Evaluation, console: Console) -> No
     (folder / "report.html").write_text(render_html(evaluation), encoding="utf-8")
     (folder / "report.md").write_text(render_markdown(evaluation), encoding="utf-8")
     (folder / "report.json").write_bytes(render_json(evaluation))
-    console.print(f"\nReport: [bold]{folder / 'report.html'}[/] (also report.md, report.json)")
-    console.print(f"Files to start from: {folder / 'catalogue.toml'}, {folder / 'campaign.toml'}")
+    files = (
+        f"\nReport: {folder / 'report.html'} (also report.md, report.json)\n"
+        f"Files to start from: {folder / 'catalogue.toml'}, {folder / 'campaign.toml'}"
+    )
+    console.print(files, markup=False, soft_wrap=True)

@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
 from pathbudget.analysis.floor import pair_of
 from pathbudget.analysis.results import Finding, FindingKind, Pair
 from pathbudget.analysis.series import SeriesCollector
-from pathbudget.probes.record import Measurement, Metric, Sample
+from pathbudget.probes.record import ConnectionMode, Measurement, Metric, Sample
+from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.geodesy import distance_km, floor_rtt_ms
 
 MakeSamples = Callable[..., tuple[Sample, ...]]
@@ -94,3 +96,18 @@ def test_an_unmeasured_pair_keeps_its_distance() -> None:
     result, findings = pair()
     assert result.distance_km is not None
     assert (result.minimum_rtt_ms, result.inflation, findings) == (None, None, ())
+
+
+def test_behind_a_middlebox_the_flights_are_held_against_the_floor(
+    make_samples: MakeSamples, make_measurement: MakeMeasurement, catalogue: Catalogue
+) -> None:
+    tls = [
+        *make_samples([0.05] * 30, Metric.CONNECT),
+        *make_samples([90.0] * 30, Metric.TLS_HANDSHAKE, ConnectionMode.COLD),
+    ]
+    evaluation = evaluate([make_measurement(tls, probe="tls")], catalogue, EvaluationOptions())
+    kinds = {finding.kind for finding in evaluation.findings}
+    assert FindingKind.MIDDLEBOX in kinds
+    assert FindingKind.IMPOSSIBLE_RTT not in kinds
+    measured = [pair.minimum_rtt_ms for pair in evaluation.pairs if pair.minimum_rtt_ms is not None]
+    assert measured == [90.0]

@@ -166,12 +166,13 @@ def test_explain_prints_the_plan_and_sends_nothing(folder: Folder, listener: Lis
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_ctrl_c_stores_what_was_measured_and_resume_does_the_rest(
-    tmp_path: Path, listener: Listener
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["ctrl-c", "hang-up"])
+def test_a_stop_stores_what_was_measured_and_resume_does_the_rest(
+    tmp_path: Path, listener: Listener, number: signal.Signals
 ) -> None:
     folder = Folder(tmp_path, listener.port, "6s")
     process = folder.start()
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "pathbudget run campaign.toml --store store --resume" in said
