@@ -32,6 +32,8 @@ def show(evaluation: Evaluation, hosts: Sequence[str], console: Console) -> None
         console.print(_measured(evaluation, host))
         console.print(_floor(evaluation, host), highlight=False)
         console.print(_tiers(evaluation, host))
+        for reason in _undecided(evaluation, host):
+            console.print(f"Undecided: {reason}", highlight=False)
         for finding in evaluation.findings:
             if finding.site == host and finding.kind is not FindingKind.UNKNOWN_PLACE:
                 console.print(f"Note: {finding.text}", highlight=False)
@@ -103,6 +105,13 @@ def _tiers(evaluation: Evaluation, host: str) -> Table:
         if line.site == host and line.headline:
             table.add_row(*_tier_row(line))
     return table
+
+
+def _undecided(evaluation: Evaluation, host: str) -> Sequence[str]:
+    """Why, each reason once."""
+    lines = (line for line in evaluation.lines if line.site == host and line.headline)
+    undecided = (line for line in lines if line.verdict is Verdict.UNDECIDED)
+    return list(dict.fromkeys(line.reason for line in undecided if line.reason))
 
 
 def _tier_row(line: BudgetLine) -> tuple[str | Text, ...]:

@@ -22,11 +22,16 @@ LOOKS = {
     "no zone": ("[fe80::cd:1]:443",),
 }
 """Looks that take their seconds all at once."""
+WITHOUT_ICMP = (
+    "from pathbudget.probes import network\n"
+    "def refuse(family, *, privileged): raise PermissionError(1, 'no')\n"
+    "network.try_icmp = refuse\n"
+)
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
+def start(*arguments: str, before: str = "") -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*PATHBUDGET, "check", *arguments],
+        [*PATHBUDGET[:-1], before + PATHBUDGET[-1], "check", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -44,6 +49,7 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looks]:
     folder = tmp_path_factory.mktemp("certificates")
     with ResponderProcess(folder, [RESPONDER], {"tls-port": 8443, "tcp-port": 8080}):
         running = {name: start(*arguments) for name, arguments in LOOKS.items()}
+        running["no icmp"] = start(*LOOKS["table"], before=WITHOUT_ICMP)
         yield {name: end(process) for name, process in running.items()}
 
 
@@ -73,6 +79,15 @@ def test_resumption_is_proved_in_the_json(looks: Looks) -> None:
 def test_an_unverified_certificate_fails_unless_asked_otherwise(looks: Looks) -> None:
     assert "certificate" in looks["verified"].stdout
     assert "certificate" not in looks["table"].stdout
+
+
+def test_what_cannot_be_decided_says_why(looks: Looks) -> None:
+    """Without ICMP there are too few connects for a p95."""
+    done = looks["no icmp"]
+    assert done.returncode == 0, done.stderr
+    assert "probe icmp does not run" in done.stderr
+    assert done.stdout.count("Undecided: ") == 1
+    assert "72" in done.stdout.partition("Undecided: ")[2]
 
 
 def test_failures_are_shown_and_nothing_answered_is_exit_code_4(looks: Looks) -> None:
