@@ -2,6 +2,7 @@
 
 import os
 import sys
+import textwrap
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,7 +129,7 @@ def _why_nothing(lookup: "Lookup", wanted: Wanted) -> str:
     if wanted.which is not Sites.RECOMMENDED or not lookup.evaluation.lines:
         return "there is no such budget line; nothing that it could rest on was measured."
     why = [
-        f"{tier.name}: no site is recommended: {' '.join(choice.reasons)}"
+        textwrap.fill(f"{tier.name}: no site is recommended: {' '.join(choice.reasons)}", 80)
         for tier in lookup.tiers
         if (choice := lookup.chosen(tier.name)) and not choice.sites
     ]

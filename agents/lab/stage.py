@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -36,7 +37,7 @@ def perform(world: Path, command: Sequence[str]) -> int:
             return NOT_FOUND
         signal.signal(signal.SIGTERM, lambda _number, _frame: process.terminate())
         code = _watch(lab, process)
-    sys.stderr.write(lab.report().sentence() + "\n")
+    sys.stderr.write(textwrap.fill(lab.report().sentence(), 80) + "\n")
     return code if code >= 0 else 128 - code
 
 
