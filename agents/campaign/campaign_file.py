@@ -39,7 +39,6 @@ class Campaign:
 
     plan: CampaignPlan
     catalogue: Catalogue
-    catalogue_paths: tuple[Path, ...]
     digest: str
 
 
@@ -93,7 +92,7 @@ def load_campaign(
         faults.append(Fault(str(path), where, problem, expected))
     if faults:
         raise ConfigError(faults)
-    return Campaign(plan, catalogue, paths, _digest((path, *paths)))
+    return Campaign(plan, catalogue, _digest((path, *paths)))
 
 
 def _read(path: Path) -> dict[str, object]:
