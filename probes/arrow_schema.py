@@ -28,11 +28,13 @@ from pathbudget.probes.record import (
     SCHEMA_VERSION,
     ClockSource,
     ConnectionMode,
+    Direction,
     Failure,
     FailureKind,
     Measurement,
     Sample,
     Stage,
+    Stamps,
 )
 
 try:
@@ -47,6 +49,7 @@ _TYPES: Mapping[Kind, pa.DataType] = {
     Kind.INT64: pa.int64(),
     Kind.INT32: pa.int32(),
     Kind.FLOAT64: pa.float64(),
+    Kind.BOOL: pa.bool_(),
     Kind.JSON: pa.string(),
     Kind.COUNTS: pa.map_(pa.string(), pa.int64()),
     Kind.WORDS: pa.list_(pa.string()),
@@ -223,6 +226,10 @@ _CLOCKS: dict[str | None, ClockSource] = {
     None: ClockSource.USER,
     **{word.value: word for word in ClockSource},
 }
+_DIRECTIONS: dict[str | None, Direction | None] = {
+    None: None,
+    **{word.value: word for word in Direction},
+}
 _MODES: dict[str | None, ConnectionMode | None] = {
     None: None,
     **{word.value: word for word in ConnectionMode},
@@ -239,17 +246,22 @@ def _sample(
     detail: str | None,
     icmp_type: int | None,
     icmp_code: int | None,
+    direction: str | None,
     clock_source: str | None,
     mode: str | None,
     lateness_ns: int | None,
     ttl: int | None,
     responder: str | None,
     flags: list[str] | None,
+    flow: int | None,
+    error_ns: int | None,
+    *offsets: int | None,
 ) -> Sample:
-    """In the order of `SAMPLE_COLUMNS`."""
+    """In the order of `SAMPLE_COLUMNS`; `offsets` in that of `Stamps`."""
     failure = None
     if kind is not None:
-        failure = Failure(_KINDS[kind], _STAGES[stage], detail or "", icmp_type, icmp_code)
+        way = _DIRECTIONS[direction]
+        failure = Failure(_KINDS[kind], _STAGES[stage], detail or "", icmp_type, icmp_code, way)
     return Sample(
         seq,
         metric,
@@ -262,4 +274,7 @@ def _sample(
         ttl,
         responder,
         tuple(flags or ()),
+        flow,
+        error_ns,
+        None if all(offset is None for offset in offsets) else Stamps(*offsets),
     )

@@ -1,19 +1,23 @@
 """What a probe may ask of the operating system, as interfaces. No socket in here.
 
-    Network      resolve a name, open an ICMP channel, start a TCP connection, call me at a time
-    IcmpChannel  sends echo requests; reports stamps, messages and errors in batches
-    TcpChannel   one connection; reports what happens to it, with kernel stamps
+    Network          resolve a name, open a channel, start a TCP connection, call me at a time
+    IcmpChannel      sends echo requests; reports stamps, messages and errors in batches
+    DatagramChannel  the same for UDP (STAMP)
+    TcpChannel       one connection; reports what happens to it, with kernel stamps
 
 `network.py` is the real one, `fake_network.py` one for tests. Everything happens in one event loop;
 calls return at once, and what comes of them comes through the listener. A call never raises for
 what the network does: it returns a `Failure`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from pathbudget.probes.record import AddressFamily, Failure
+
+
+Due = TypeVar("Due")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,25 @@ class Resolution:
 
     addresses: tuple[str, ...]
     duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PacketOptions:
+    """How packets leave this host, beyond where they go.
+
+    `source` is a local address (empty: that of the agent, or the system's choice), `interface` a
+    network device or VRF to leave through (SO_BINDTODEVICE), `dscp` 0 to 63 (RFC 2474), `ttl` the
+    hop limit where it is not the system's, `fragment` false forbids fragmentation on the way.
+    """
+
+    source: str = ""
+    interface: str = ""
+    dscp: int = 0
+    ttl: int | None = None
+    fragment: bool = True
+
+
+PLAIN = PacketOptions()
 
 
 class Arrival(NamedTuple):
@@ -66,6 +89,70 @@ class IcmpChannel(Protocol):
 
     def send(self, message: bytes, address: str) -> "int | Failure":
         """Send one message. Returns the key under which its kernel stamp will be reported."""
+        ...
+
+    def send_all(self, messages: Sequence[tuple[bytes, str]]) -> "list[int | Failure]":
+        """`send` each (message, address), with as few system calls as possible."""
+        ...
+
+    def poll(self) -> None:
+        """Report now what has come; used before something is declared lost."""
+        ...
+
+    def close(self) -> None:
+        """Give the socket back."""
+        ...
+
+
+class Datagram(NamedTuple):
+    """One UDP datagram. `local` is the address of ours that it was sent to, empty where unknown;
+    `traffic_class` the whole octet it came with: DSCP in the upper six bits, ECN below.
+    """
+
+    payload: bytes
+    sender: str
+    sender_port: int
+    local: str
+    ttl: int | None
+    traffic_class: int | None
+    kernel_unix_ns: int | None
+
+
+class Outgoing(NamedTuple):
+    """One UDP datagram to send; `local` and `dscp` where they are not those of the channel."""
+
+    payload: bytes
+    address: str
+    port: int
+    local: str = ""
+    dscp: int | None = None
+
+
+@dataclass(slots=True)
+class DatagramBatch:
+    """What was read at one wake-up. `sent` pairs the key of a send with its kernel stamp; `quoted`
+    of an error is what it quotes of our payload.
+    """
+
+    sent: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    arrivals: list[Datagram] = field(default_factory=list[Datagram])
+    errors: list[QueuedError] = field(default_factory=list[QueuedError])
+
+
+class DatagramChannel(Protocol):
+    """An open UDP socket of one address family."""
+
+    @property
+    def port(self) -> int:
+        """The local port."""
+        ...
+
+    def send(self, datagram: Outgoing) -> "int | Failure":
+        """Send one datagram. Returns the key under which its kernel stamp will be reported."""
+        ...
+
+    def send_all(self, datagrams: Sequence[Outgoing]) -> "list[int | Failure]":
+        """`send` each of them, with as few system calls as possible."""
         ...
 
     def poll(self) -> None:
@@ -167,8 +254,24 @@ class Network(Protocol):
         """Whether the routing table has a way there. Sends nothing."""
         ...
 
+    def pace(
+        self,
+        due: Iterator[tuple[int, Due]],
+        fire: Callable[[Sequence[tuple[int, Due]]], None],
+        finished: Callable[[], None],
+    ) -> Cancellable:
+        """Call `fire` with everything that is due, each time something is: one timer for all.
+
+        `due` yields (monotonic_ns, what) in ascending order and is read only as far as needed;
+        `finished` is called once, when it has ended. Late items are delivered, never dropped.
+        """
+        ...
+
     def open_icmp(
-        self, family: AddressFamily, listener: Callable[[IcmpBatch], None]
+        self,
+        family: AddressFamily,
+        listener: Callable[[IcmpBatch], None],
+        packet: PacketOptions = PLAIN,
     ) -> IcmpChannel | None:
         """Open a raw socket, or the unprivileged kind; None where the family does not exist here.
 
@@ -177,8 +280,29 @@ class Network(Protocol):
         """
         ...
 
+    def open_datagrams(
+        self,
+        family: AddressFamily,
+        listener: Callable[[DatagramBatch], None],
+        *,
+        port: int = 0,
+        packet: PacketOptions = PLAIN,
+    ) -> DatagramChannel | None:
+        """Open a UDP socket, on a port of the system's choice where `port` is 0; None where the
+        family does not exist here.
+
+        Raises:
+            PrivilegeError: the kernel does not allow it (port taken, no such interface or address).
+        """
+        ...
+
     def connect(
-        self, address: str, port: int, family: AddressFamily, listener: TcpListener
+        self,
+        address: str,
+        port: int,
+        family: AddressFamily,
+        listener: TcpListener,
+        packet: PacketOptions = PLAIN,
     ) -> "TcpChannel | Failure":
         """Start a TCP connection."""
         ...

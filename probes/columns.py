@@ -15,6 +15,7 @@ class Kind(StrEnum):
     INT64 = "int64"
     INT32 = "int32"
     FLOAT64 = "float64"
+    BOOL = "bool"
     JSON = "json"
     """Text that is a JSON object; the values have mixed types."""
     COUNTS = "counts"
@@ -74,6 +75,10 @@ MEASUREMENT_COLUMNS: tuple[Column, ...] = (
     Column("clock_sync_state", _T, "clock.sync_state", "discipline of the wall clock"),
     Column("clock_source", _T, "clock.source", "who says so"),
     Column("clock_offset_bound_ns", _I, "clock.offset_bound_ns", "largest error against UTC", "ns"),
+    Column(
+        "clock_estimated_error_ns", _I, "clock.estimated_error_ns", "error the source expects", "ns"
+    ),
+    Column("clock_skew_ppm", _F, "clock.skew_ppm", "error of the clock's rate", "ppm"),
     Column("clock_steps", _I, "clock.steps", "steps of the wall clock meanwhile"),
     Column("clock_largest_step_ns", _I, "clock.largest_step_ns", "the largest of them", "ns"),
     Column("noise_floor_ns", _I, "noise.floor_ns", "a difference below this is noise here", "ns"),
@@ -93,6 +98,22 @@ MEASUREMENT_COLUMNS: tuple[Column, ...] = (
         "ns",
     ),
     Column("noise_steal_ratio", _F, "noise.steal_ratio", "CPU time the hypervisor took", "0 to 1"),
+    Column(
+        "noise_send_lateness_p99_ns",
+        _I,
+        "noise.send_lateness_p99_ns",
+        "lateness of the probes themselves, 99th percentile",
+        "ns",
+    ),
+    Column(
+        "noise_receive_lag_p99_ns",
+        _I,
+        "noise.receive_lag_p99_ns",
+        "kernel receive stamp to user space, 99th percentile",
+        "ns",
+    ),
+    Column("noise_coalescing_ns", _I, "noise.coalescing_ns", "longest hold of the device", "ns"),
+    Column("noise_receive_offload", Kind.BOOL, "noise.receive_offload", "whether GRO or LRO is on"),
     Column("counters", Kind.COUNTS, "counters", "replies that are no samples"),
 )
 """One row per measurement. `sample_count` and `failure_count` stand behind them."""
@@ -107,12 +128,38 @@ SAMPLE_COLUMNS: tuple[Column, ...] = (
     Column("failure_detail", _T, "failure.detail", "what the system or the router said"),
     Column("failure_icmp_type", _S, "failure.icmp_type", "ICMP type of the router's answer"),
     Column("failure_icmp_code", _S, "failure.icmp_code", "ICMP code of the router's answer"),
+    Column("failure_direction", _T, "failure.direction", "which way it was lost, where known"),
     Column("clock_source", _T, "clock_source", "clocks that value_ns was read from"),
     Column("mode", _T, "mode", "state of the connection: cold, resumed, early_data, warm"),
     Column("lateness_ns", _I, "lateness_ns", "how long after its due time it left", "ns"),
     Column("ttl", _S, "ttl", "time to live of the answer", "hops"),
     Column("responder", _T, "responder", "who answered, where not the address probed"),
     Column("flags", Kind.WORDS, "flags", "marks on a sample that has a number"),
+    Column("flow", _I, "flow", "source port or ICMP identifier, where flows are told apart"),
+    Column("error_ns", _I, "error_ns", "stated error of the clocks of a one-way number", "ns"),
+    Column("stamp_due_ns", _I, "stamps.due_ns", "when it was due, from sent_unix_ns", "ns"),
+    Column("stamp_user_sent_ns", _I, "stamps.user_sent_ns", "send call, from sent_unix_ns", "ns"),
+    Column(
+        "stamp_kernel_sent_ns",
+        _I,
+        "stamps.kernel_sent_ns",
+        "kernel's send stamp, from sent_unix_ns",
+        "ns",
+    ),
+    Column(
+        "stamp_kernel_received_ns",
+        _I,
+        "stamps.kernel_received_ns",
+        "kernel's receive stamp, from sent_unix_ns",
+        "ns",
+    ),
+    Column(
+        "stamp_user_received_ns",
+        _I,
+        "stamps.user_received_ns",
+        "answer read by user space, from sent_unix_ns",
+        "ns",
+    ),
 )
 """One row per sample, each a number or a failure. Behind `measurement_id` and `position`."""
 

@@ -10,9 +10,11 @@ Adding a probe: write a module with a `ProbeSpec`, add one line to `table.py`, o
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import msgspec
 
 from pathbudget.probes.record import AddressFamily, Sample, Target
 
@@ -26,11 +28,12 @@ Option = str | int | float | bool | None
 Options = Mapping[str, Option]
 
 
-@dataclass(frozen=True, slots=True)
-class Shot:
+class Shot(msgspec.Struct, frozen=True, gc=False):
     """One send that is due now.
 
-    `series` says which measurement the result belongs to and is handed back through `emit`.
+    `due_ns` is the monotonic time that the schedule wanted, `lateness_ns` how long after it the
+    runner came round to it; a probe that stamps its sends works the lateness out again from
+    `due_ns`. `series` says which measurement the result belongs to and goes back through `emit`.
     `address` is the one address of that measurement; `resolve` asks a connection probe to time the
     resolution of `target.host` as well (the probe still connects to `address`).
     """
@@ -43,6 +46,7 @@ class Shot:
     timeout_ns: int
     lateness_ns: int = 0
     resolve: bool = False
+    due_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,15 @@ class Probe(Protocol):
 
     def close(self) -> None:
         """Give the sockets back. Shots under way are dropped without a sample."""
+        ...
+
+
+@runtime_checkable
+class BatchProbe(Probe, Protocol):
+    """A probe that can send many packets with one system call."""
+
+    def fire_all(self, shots: Sequence[Shot]) -> None:
+        """As `fire` for each of them, in this order. Used when several are due at once."""
         ...
 
 

@@ -3,6 +3,7 @@
     Vantage      where an agent measures from
     Target       what is probed
     Sample       one number or one failure
+    Stamps       when it was due, left and came back, by every clock that saw it
     Failure      why there is no number
     Measurement  the envelope around the samples of one run
     ClockQuality, NoiseFloor   how far to trust the numbers
@@ -16,7 +17,7 @@ from enum import StrEnum
 
 import msgspec
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the record schema, counted apart from the package (docs/record-schema.md)."""
 
 
@@ -47,8 +48,17 @@ class Metric(StrEnum):
     """Round trip of one packet, RFC 2681, on the wire where the clock source says kernel."""
     RESOLVE = "resolve"
     """Name to address, through the system's resolver."""
+    TRANSIT_FORWARD = "transit_forward"
+    """STAMP T2 - T1: one-way delay there (RFC 7679) plus the unknown offset between two clocks. May
+    be negative. Differences mean something (RFC 3393, RFC 5481); the value only with `error_ns`."""
+    TRANSIT_REVERSE = "transit_reverse"
+    """STAMP T4 - T3: the same on the way back."""
+    RESIDENCE = "residence"
+    """STAMP T3 - T2: how long the reflector held the packet; already taken out of the RTT."""
     CONNECT = "connect"
-    """TCP SYN to SYN-ACK."""
+    """TCP SYN to SYN-ACK (or to the RST that refuses it, `Flag.REFUSED`)."""
+    ECHO = "echo"
+    """Payload sent on an open TCP connection to the last byte of the same payload back."""
     TLS_HANDSHAKE = "tls_handshake"
     """ClientHello sent to the last byte of the server's flight received (RFC 8446)."""
     SETUP = "setup"
@@ -90,6 +100,13 @@ class Stage(StrEnum):
     PARSE = "parse"
 
 
+class Direction(StrEnum):
+    """Which way a packet was lost, where the other end can tell (RFC 8762 stateful reflector)."""
+
+    FORWARD = "forward"
+    REVERSE = "reverse"
+
+
 class ClockSource(StrEnum):
     """Which clocks the number was read from, best first."""
 
@@ -126,8 +143,18 @@ class Flag(StrEnum):
     """More than one answer came (RFC 5560); the first one counts."""
     LATE = "late"
     """The answer came after the deadline, or belongs to an earlier run."""
+    REFUSED = "refused"
+    """The other side refused the connection at once: that answer has been a round trip too."""
+    LOADED = "loaded"
+    """Measured while our own traffic loaded the path (off by default)."""
+    HOST_BUSY = "host_busy"
+    """This host was late by more than `HOST_BUSY_NS` to send, or to read what the kernel had."""
     RECONSTRUCTED = "reconstructed"
     """Worked out of the minimum, mean and maximum that somebody else's tool gave; order unknown."""
+
+
+HOST_BUSY_NS = 10_000_000
+"""Lateness beyond which a sample is marked `Flag.HOST_BUSY`."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -138,6 +165,26 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str = ""
     icmp_type: int | None = None
     icmp_code: int | None = None
+    direction: Direction | None = None
+    """Which way it was lost; None where that cannot be told."""
+
+
+class Stamps(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """When a probe was due, left and was answered, each as an offset from `Sample.sent_unix_ns`.
+
+    None where that clock saw nothing. Kept so that every number can be worked out again.
+    """
+
+    due_ns: int | None = None
+    """When the schedule wanted it sent."""
+    user_sent_ns: int | None = None
+    """User space, just before the send call."""
+    kernel_sent_ns: int | None = None
+    """Kernel, as the packet was handed to the device; 0 where `sent_unix_ns` is this stamp."""
+    kernel_received_ns: int | None = None
+    """Kernel, as the answer came from the device."""
+    user_received_ns: int | None = None
+    """User space, when the answer had been read: minus the kernel's, the lag of this host."""
 
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -145,7 +192,10 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     Exactly one of `value_ns` and `failure` is set. The phases of one handshake are several samples
     of one `seq`. `lateness_ns` is how long after its due time the probe left (never corrected for).
-    `responder` is the address that answered where it is not the address probed.
+    `responder` is the address that answered where it is not the address probed. `flow` tells the
+    flows of one series apart (source port, or ICMP identifier) that ECMP may send along different
+    paths. `error_ns` is the stated error of clocks that are not one and the same; None on a one-way
+    number means that nobody vouches for them.
     """
 
     seq: int
@@ -159,6 +209,9 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     ttl: int | None = None
     responder: str | None = None
     flags: tuple[str, ...] = ()
+    flow: int | None = None
+    error_ns: int | None = None
+    stamps: Stamps | None = None
 
     def __post_init__(self) -> None:
         if (self.value_ns is None) == (self.failure is None):
@@ -200,6 +253,10 @@ class ClockQuality(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who says so: ``adjtimex``, ``chrony`` ..."""
     offset_bound_ns: int | None = None
     """Largest error of the wall clock against UTC that the source admits."""
+    estimated_error_ns: int | None = None
+    """Error that the source expects, where it says one beside the bound."""
+    skew_ppm: float | None = None
+    """By how much the rate of the clock may be wrong, as the source says."""
     steps: int = 0
     """Clock steps seen since the measurement began."""
     largest_step_ns: int = 0
@@ -214,6 +271,14 @@ class NoiseFloor(msgspec.Struct, frozen=True, omit_defaults=True):
     timer_lateness_p99_ns: int
     steal_ratio: float = 0.0
     """Share of CPU time that the hypervisor took, 0 to 1."""
+    send_lateness_p99_ns: int | None = None
+    """99th percentile of how late this measurement's own probes left."""
+    receive_lag_p99_ns: int | None = None
+    """99th percentile of the time from the kernel's receive stamp to user space."""
+    coalescing_ns: int | None = None
+    """Longest time the network device may hold a packet back before it interrupts (ethtool -c)."""
+    receive_offload: bool | None = None
+    """Whether the device joins packets before the kernel stamps them (GRO or LRO)."""
 
 
 class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

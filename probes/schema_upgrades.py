@@ -23,7 +23,12 @@ def _lift_schedule(raw: Raw) -> Raw:
     return {**raw, "options": others, "schedule": options["schedule"]}
 
 
-STEPS: Mapping[int, Callable[[Raw], Raw]] = {1: _lift_schedule}
+def _as_it_is(raw: Raw) -> Raw:
+    """2 -> 3: only fields that may be absent came in (stamps, flow, error, direction)."""
+    return raw
+
+
+STEPS: Mapping[int, Callable[[Raw], Raw]] = {1: _lift_schedule, 2: _as_it_is}
 """Key: the version that the step starts from."""
 
 
