@@ -16,7 +16,6 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pathbudget.probes.record import AddressFamily, Failure
 
-
 Due = TypeVar("Due")
 
 
