@@ -112,11 +112,12 @@ def _encode(record: Measurement | Sample) -> bytes:
 
 def _refuse_not_finite(measurement: Measurement) -> None:
     """JSON has no NaN and no infinity; as null they would come back as something else."""
-    vantage, noise = measurement.vantage, measurement.noise
+    vantage, noise, clock = measurement.vantage, measurement.noise, measurement.clock
     numbers = {f"options.{name}": value for name, value in measurement.options.items()}
     numbers["vantage.latitude"] = vantage.latitude
     numbers["vantage.longitude"] = vantage.longitude
     numbers["noise.steal_ratio"] = noise.steal_ratio if noise else None
+    numbers["clock.skew_ppm"] = clock.skew_ppm if clock else None
     for field, value in numbers.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise RecordError(f"{field}: {value} cannot be written")

@@ -172,7 +172,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Stamps(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """When a probe was due, left and was answered, each as an offset from `Sample.sent_unix_ns`.
 
-    None where that clock saw nothing. Kept so that every number can be worked out again.
+    None where that clock saw nothing (never all of them). Kept so that every number can be worked
+    out again.
     """
 
     due_ns: int | None = None
@@ -253,13 +254,13 @@ class ClockQuality(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who says so: ``adjtimex``, ``chrony`` ..."""
     offset_bound_ns: int | None = None
     """Largest error of the wall clock against UTC that the source admits."""
+    steps: int = 0
+    """Clock steps seen since the measurement began."""
+    largest_step_ns: int = 0
     estimated_error_ns: int | None = None
     """Error that the source expects, where it says one beside the bound."""
     skew_ppm: float | None = None
     """By how much the rate of the clock may be wrong, as the source says."""
-    steps: int = 0
-    """Clock steps seen since the measurement began."""
-    largest_step_ns: int = 0
 
 
 class NoiseFloor(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -14,6 +14,7 @@ from pathbudget.probes.record import (
     ClockQuality,
     ClockSource,
     ConnectionMode,
+    Direction,
     Failure,
     FailureKind,
     Flag,
@@ -22,6 +23,7 @@ from pathbudget.probes.record import (
     NoiseFloor,
     Sample,
     Stage,
+    Stamps,
     SyncState,
     Target,
     Vantage,
@@ -68,12 +70,22 @@ FULL = Measurement(
             ttl=57,
             responder="198.51.100.1",
             flags=(Flag.CLOCK_STEP, Flag.UNVERIFIED),
+            flow=33_434,
+            error_ns=1_200_000,
+            stamps=Stamps(-45_000, -5_000, 0, None, 15_200_000),
         ),
         Sample(
             seq=4,
             metric=Metric.CONNECT,
             sent_unix_ns=1_764_590_400_250_000_000,
-            failure=Failure(FailureKind.UNREACHABLE, Stage.CONNECT, "host unreachable é", 3, 1),
+            failure=Failure(
+                FailureKind.UNREACHABLE,
+                Stage.CONNECT,
+                "host unreachable é",
+                3,
+                1,
+                Direction.REVERSE,
+            ),
         ),
     ),
     campaign="evaluation",
@@ -85,16 +97,33 @@ FULL = Measurement(
     schedule="poisson 250ms seed 7",
     imported_from="results.json",
     software="pathbudget 0.1.0",
-    clock=ClockQuality(SyncState.SYNCHRONISED, "adjtimex", 1_500_000, 1, -3_600_000_000_000),
-    noise=NoiseFloor(11_000, ClockSource.KERNEL, 60_000, 180_000, 0.01),
+    clock=ClockQuality(
+        SyncState.SYNCHRONISED, "adjtimex", 1_500_000, 1, -3_600_000_000_000, 40_000, 0.5
+    ),
+    noise=NoiseFloor(
+        11_000, ClockSource.KERNEL, 60_000, 180_000, 0.01, 90_000, 70_000, 50_000, False
+    ),
     counters={"foreign": 2},
 )
 
 
 def test_the_format_on_disk_is_what_it_was() -> None:
-    kept = (RECORDS / "schema-2.jsonl").read_bytes()
+    kept = (RECORDS / "schema-3.jsonl").read_bytes()
     assert encode_line(SMALL) + encode_line(FULL) == kept
-    assert list(read_lines(RECORDS / "schema-2.jsonl")) == [SMALL, FULL]
+    assert list(read_lines(RECORDS / "schema-3.jsonl")) == [SMALL, FULL]
+
+
+def test_a_file_of_schema_2_loads_without_what_it_could_not_say() -> None:
+    small, full = read_lines(RECORDS / "schema-2.jsonl")
+    assert small == SMALL
+    assert full.clock is not None
+    assert (full.clock.steps, full.clock.skew_ppm) == (1, None)
+    first, second = full.samples
+    assert (first.value_ns, first.ttl, first.flags) == (-7, 57, ("clock_step", "unverified"))
+    assert (first.flow, first.error_ns, first.stamps) == (None, None, None)
+    assert second.failure == Failure(
+        FailureKind.UNREACHABLE, Stage.CONNECT, "host unreachable é", 3, 1
+    )
 
 
 def test_a_line_names_its_version_although_it_is_the_default() -> None:
@@ -131,7 +160,7 @@ def test_fields_of_others_are_ignored_at_every_level() -> None:
 
 def test_the_version_may_stand_anywhere_in_the_line() -> None:
     line = encode_line(SMALL).strip()
-    moved = line[:-1].replace(b'"schema":2,', b"") + b', "schema": 2}'
+    moved = line[:-1].replace(b'"schema":3,', b"") + b', "schema": 3}'
     assert decode_line(moved) == SMALL
 
 
@@ -142,15 +171,15 @@ GOOD = encode_line(FULL)
     ("line", "message"),
     [
         (
-            b'{"schema":3}',
-            "schema: written by a newer pathbudget; schema 3, this one reads up to 2",
+            b'{"schema":4}',
+            "schema: written by a newer pathbudget; schema 4, this one reads up to 3",
         ),
         (b'{"id":"x"}', "schema: missing; every record says its schema version"),
-        (b'{"schema":"2"}', "schema: '2' is no version; expected 1 to 2"),
-        (b'{"schema":true}', "schema: True is no version; expected 1 to 2"),
-        (b'{"schema":0}', "schema: 0 is no version; expected 1 to 2"),
-        (b'{"schema":2,"id":5}', "id: Expected `str`, got `int`"),
-        (b'{"schema":2,"id":"x"}', "the record: Object missing required field `vantage`"),
+        (b'{"schema":"3"}', "schema: '3' is no version; expected 1 to 3"),
+        (b'{"schema":true}', "schema: True is no version; expected 1 to 3"),
+        (b'{"schema":0}', "schema: 0 is no version; expected 1 to 3"),
+        (b'{"schema":3,"id":5}', "id: Expected `str`, got `int`"),
+        (b'{"schema":3,"id":"x"}', "the record: Object missing required field `vantage`"),
         (b'{"schema":1,"options":[]}', "options: Expected `object`, got `array`"),
         (b'{"schema":1,"options":{"schedule":5}}', "schedule: Expected `str`, got `int`"),
         (b"[1]", "the record: Expected `object`, got `array`"),
@@ -164,7 +193,7 @@ GOOD = encode_line(FULL)
             GOOD.replace(b'"value_ns":-7,', b""),
             "samples[0]: a sample has either value_ns or failure, never both or neither",
         ),
-        (b'{"schema":2,"id":"\xff"}', "no valid JSON: Invalid UTF-8 encoded string"),
+        (b'{"schema":3,"id":"\xff"}', "no valid JSON: Invalid UTF-8 encoded string"),
         (b'{"schema":' + b"[" * 100_000, "no valid JSON: maximum recursion depth exceeded"),
     ],
 )

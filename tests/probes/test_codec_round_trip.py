@@ -20,6 +20,7 @@ from pathbudget.probes.record import (
     ClockQuality,
     ClockSource,
     ConnectionMode,
+    Direction,
     Failure,
     FailureKind,
     Flag,
@@ -28,6 +29,7 @@ from pathbudget.probes.record import (
     NoiseFloor,
     Sample,
     Stage,
+    Stamps,
     SyncState,
     Target,
     Vantage,
@@ -51,7 +53,11 @@ failures = st.builds(
     detail=texts,
     icmp_type=maybe(int32s),
     icmp_code=maybe(int32s),
+    direction=maybe(st.sampled_from(Direction)),
 )
+stamps = st.builds(
+    Stamps, int64s, maybe(int64s), maybe(int64s), maybe(int64s), maybe(int64s)
+) | st.builds(Stamps, st.none(), kernel_received_ns=int64s)
 extras = {
     "seq": int64s,
     "metric": st.sampled_from(Metric).map(str) | texts,
@@ -62,6 +68,9 @@ extras = {
     "ttl": maybe(int32s),
     "responder": maybe(texts),
     "flags": st.lists(st.sampled_from(Flag).map(str) | texts, max_size=3).map(tuple),
+    "flow": maybe(int64s),
+    "error_ns": maybe(int64s),
+    "stamps": maybe(stamps),
 }
 samples = st.builds(Sample, value_ns=int64s, **extras) | st.builds(
     Sample, failure=failures, **extras
@@ -88,6 +97,8 @@ clocks = st.builds(
     offset_bound_ns=maybe(int64s),
     steps=int64s,
     largest_step_ns=int64s,
+    estimated_error_ns=maybe(int64s),
+    skew_ppm=maybe(finite),
 )
 noises = st.builds(
     NoiseFloor,
@@ -96,6 +107,10 @@ noises = st.builds(
     timer_lateness_p50_ns=int64s,
     timer_lateness_p99_ns=int64s,
     steal_ratio=finite,
+    send_lateness_p99_ns=maybe(int64s),
+    receive_lag_p99_ns=maybe(int64s),
+    coalescing_ns=maybe(int64s),
+    receive_offload=maybe(st.booleans()),
 )
 measurements = st.builds(
     Measurement,
