@@ -1,0 +1,72 @@
+"""What one reflector is told, and how words of a command line become that."""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pathbudget.agents.reflector.limits import DEFAULT_RATES, AllowedNetwork, Rates
+from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.record import AddressFamily
+from pathbudget.sites.entry import show
+
+SECOND_NS = 1_000_000_000
+DEFAULT_PORT = 8620
+"""Not the 862 of RFC 8762, which only root may use."""
+WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 (a reflector is there to be reached)
+COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One reflector. No `addresses` means every address of this host, in both families where it
+    has both. `key` is the shared secret of authenticated mode; nothing prints it.
+    """
+
+    addresses: tuple[str, ...] = ()
+    port: int = DEFAULT_PORT
+    stateless: bool = False
+    key: bytes | None = None
+    allowed: tuple[AllowedNetwork, ...] = ()
+    rates: Rates = DEFAULT_RATES
+    max_sessions: int = 10_000
+    idle_ns: int = 900 * SECOND_NS
+
+    def __repr__(self) -> str:
+        mode = "open" if self.key is None else "authenticated"
+        return f"Options({', '.join(self.addresses) or 'all addresses'}, port {self.port}, {mode})"
+
+
+def read_addresses(words: Sequence[str]) -> tuple[str, ...]:
+    """Numeric addresses of this host, each once. Raises ConfigError with every fault."""
+    faults: list[Fault] = []
+    found: list[str] = []
+    for word in words:
+        try:
+            found.append(str(ipaddress.ip_address(word)))
+        except ValueError:
+            expected = "an IPv4 or IPv6 address of this machine, such as 192.0.2.7 or ::"
+            faults.append(Fault(COMMAND_LINE, "--listen", show(word), expected))
+    if faults:
+        raise ConfigError(faults)
+    return tuple(dict.fromkeys(found))
+
+
+def read_networks(words: Sequence[str]) -> tuple[AllowedNetwork, ...]:
+    """Networks to answer. Raises ConfigError with every fault."""
+    faults: list[Fault] = []
+    found: list[AllowedNetwork] = []
+    for word in words:
+        try:
+            found.append(ipaddress.ip_network(word))
+        except ValueError as error:
+            expected = "a network such as 192.0.2.0/24 or 2001:db8::/32"
+            told = f"{show(word)} ({error})" if "host bits" in str(error) else show(word)
+            faults.append(Fault(COMMAND_LINE, "--allow", told, expected))
+    if faults:
+        raise ConfigError(faults)
+    return tuple(found)
+
+
+def family_of(address: str) -> AddressFamily:
+    """Family of a numeric address."""
+    return AddressFamily.IPV6 if ":" in address else AddressFamily.IPV4

@@ -1,0 +1,42 @@
+"""Clocks that are wrong on purpose, by exactly as much as asked."""
+
+from pathbudget.agents.reflector.clocks import HostClock, Skew, SkewedClock
+from pathbudget.probes.fake_time import FakeClock
+
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+
+
+def skewed(skew: Skew) -> SkewedClock:
+    return SkewedClock(FakeClock(), skew, START)
+
+
+def test_the_clock_of_the_host_changes_no_stamp() -> None:
+    clock = FakeClock()
+    assert HostClock(clock).of_kernel(START) == START
+    assert HostClock(clock).unix_ns() == clock.unix_ns()
+
+
+def test_an_offset_moves_every_stamp_alike() -> None:
+    clock = skewed(Skew(offset_ns=-3_000))
+    assert [clock.of_kernel(START + at) - START for at in (0, SECOND)] == [-3_000, SECOND - 3_000]
+
+
+def test_a_fast_clock_gains_its_parts_per_million() -> None:
+    clock = skewed(Skew(ppm=80))
+    assert clock.of_kernel(START) == START
+    assert clock.of_kernel(START + 100 * SECOND) == START + 100 * SECOND + 8_000_000
+
+
+def test_a_step_happens_once_at_its_time() -> None:
+    clock = skewed(Skew(step_ns=5_000_000, step_after_ns=10 * SECOND))
+    assert clock.of_kernel(START + 10 * SECOND - 1) == START + 10 * SECOND - 1
+    assert clock.of_kernel(START + 10 * SECOND) == START + 10 * SECOND + 5_000_000
+    assert clock.of_kernel(START + 20 * SECOND) == START + 20 * SECOND + 5_000_000
+
+
+def test_own_readings_and_kernel_stamps_show_the_same_clock() -> None:
+    true = FakeClock()
+    clock = SkewedClock(true, Skew(offset_ns=7, ppm=-40), true.unix_ns() - SECOND)
+    assert clock.unix_ns() == clock.of_kernel(true.unix_ns())
+    assert clock.monotonic_ns() == true.monotonic_ns()
