@@ -22,15 +22,22 @@ MSG_ERRQUEUE = 0x2000
 IP_RECVERR, IPV6_RECVERR = 11, 25
 IP_TTL, IP_RECVTTL = 2, 12
 IPV6_RECVHOPLIMIT, IPV6_HOPLIMIT = 51, 52
+IP_TOS, IP_RECVTOS = 1, 13
+IPV6_RECVTCLASS, IPV6_TCLASS = 66, 67
+IP_PKTINFO, IPV6_RECVPKTINFO, IPV6_PKTINFO = 8, 49, 50
 IP_BIND_ADDRESS_NO_PORT = 24
 ORIGIN_ICMP, ORIGIN_ICMP6, ORIGIN_TIMESTAMPING = 2, 3, 4
 CONTROL_BYTES = 512
 
-_STAMP = struct.Struct("@qq")
+_STAMP = struct.Struct("@ll")
 _EXTENDED_ERROR = struct.Struct("@IBBBBII")
 _INT = struct.Struct("@i")
+_PKTINFO_V4 = struct.Struct("@i4s4s")
+_PKTINFO_V6 = struct.Struct("@16si")
 _STAMPED = (socket.SOL_SOCKET, SCM_TIMESTAMPING)
 _TTL = frozenset({(socket.SOL_IP, IP_TTL), (socket.IPPROTO_IPV6, IPV6_HOPLIMIT)})
+_CLASS = frozenset({(socket.SOL_IP, IP_TOS), (socket.IPPROTO_IPV6, IPV6_TCLASS)})
+_PKTINFO = frozenset({(socket.SOL_IP, IP_PKTINFO), (socket.IPPROTO_IPV6, IPV6_PKTINFO)})
 _RECVERR = frozenset({(socket.SOL_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)})
 
 ControlMessages = Iterable[tuple[int, int, bytes]]
@@ -44,12 +51,17 @@ class Control(NamedTuple):
     sent_key: int | None = None
     icmp: tuple[int, int, str] | None = None
     """Type, code and sender of an ICMP error."""
+    traffic_class: int | None = None
+    """The whole octet: DSCP above, ECN in the lower two bits."""
+    local: str = ""
+    """The address of ours that the packet was sent to."""
 
 
 def read_control(messages: ControlMessages) -> Control:
     """Read what is known and pass over the rest. Never raises: the kernel may know more than we."""
-    stamp = ttl = key = None
+    stamp = ttl = key = traffic_class = None
     icmp = None
+    local = ""
     for level, kind, data in messages:
         place = (level, kind)
         try:
@@ -61,9 +73,36 @@ def read_control(messages: ControlMessages) -> Control:
                 (ttl,) = _INT.unpack_from(data)
             elif place in _RECVERR:
                 key, icmp = _read_error(data)
-        except struct.error:
+            elif place in _CLASS:
+                # One octet over IPv4, an int over IPv6 (ip(7), RFC 3542).
+                traffic_class = data[0] if len(data) < _INT.size else _INT.unpack_from(data)[0]
+            elif place in _PKTINFO:
+                local = read_local(data)
+        except (struct.error, IndexError):
             continue
-    return Control(stamp, ttl, key, icmp)
+    return Control(stamp, ttl, key, icmp, traffic_class, local)
+
+
+def read_local(data: bytes) -> str:
+    """Where a packet was sent to: struct in_pktinfo (ip(7)) or in6_pktinfo (RFC 3542)."""
+    if len(data) >= _PKTINFO_V6.size:
+        return socket.inet_ntop(socket.AF_INET6, _PKTINFO_V6.unpack_from(data)[0])
+    return socket.inet_ntop(socket.AF_INET, _PKTINFO_V4.unpack_from(data)[2])
+
+
+def leave_from(family: int, address: str) -> tuple[int, int, bytes]:
+    """A control message that gives one packet its source. Raises OSError where it is none."""
+    raw = socket.inet_pton(family, address)
+    if family == socket.AF_INET:
+        return socket.SOL_IP, IP_PKTINFO, _PKTINFO_V4.pack(0, raw, bytes(4))
+    return socket.IPPROTO_IPV6, IPV6_PKTINFO, _PKTINFO_V6.pack(raw, 0)
+
+
+def of_class(family: int, traffic_class: int) -> tuple[int, int, bytes]:
+    """A control message that gives one packet its traffic class octet."""
+    if family == socket.AF_INET:
+        return socket.SOL_IP, IP_TOS, _INT.pack(traffic_class)
+    return socket.IPPROTO_IPV6, IPV6_TCLASS, _INT.pack(traffic_class)
 
 
 def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None]:

@@ -3,37 +3,58 @@
 import asyncio
 import contextlib
 import errno
+import functools
 import os
 import socket
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import (
+    PLAIN,
     Cancellable,
+    DatagramBatch,
+    DatagramChannel,
+    Due,
     IcmpBatch,
     IcmpChannel,
     LoopbackTest,
     Network,
+    PacketOptions,
     Resolution,
+    SegmentBatch,
+    SegmentChannel,
     TcpChannel,
     TcpListener,
 )
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import from_refused_call, from_resolver, no_address, no_name
-from pathbudget.probes.icmp_socket import (
-    StampedIcmpSocket,
-    hear_everything_about,
-    hear_only_answers,
-    socket_address,
-)
+from pathbudget.probes.icmp_socket import StampedIcmpSocket
 from pathbudget.probes.loopback import test_loopback
+from pathbudget.probes.pacing import Pacer
+from pathbudget.probes.packets import socket_address
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
+from pathbudget.probes.socket_setup import (
+    apply_packet_options,
+    bind_source,
+    open_udp,
+    prepare_icmp,
+)
+from pathbudget.probes.tcp_opening import (
+    HeldPorts,
+    hold_port,
+    prepare_connection,
+    prepare_segments,
+    why_not_connected,
+)
+from pathbudget.probes.tcp_reactor import TcpReactor
+from pathbudget.probes.tcp_segments import StampedSegmentSocket
 from pathbudget.probes.tcp_socket import StampedTcpSocket
 from pathbudget.probes.timer import PreciseTimer
+from pathbudget.probes.udp_socket import StampedUdpSocket
 
 __all__ = ["Network", "SystemNetwork", "icmp_remedy", "try_icmp", "try_udp"]
 
@@ -51,6 +72,11 @@ def icmp_remedy() -> str:
         f"run: sudo setcap cap_net_raw+ep {program}\n"
         "or:  sudo sysctl -w net.ipv4.ping_group_range='0 2147483647'"
     )
+
+
+def raw_remedy() -> str:
+    """What a person can do where the kernel gives no raw TCP socket."""
+    return f"run: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
 
 
 def try_icmp(family: AddressFamily, *, privileged: bool) -> socket.socket:
@@ -75,6 +101,7 @@ class SystemNetwork:
         self._source = dict(source or {})
         self._timer: PreciseTimer | None = None
         self._connections: set[StampedTcpSocket] = set()
+        self._reactor: TcpReactor | None = None
         # The kernel stamps packets only while somebody asks for it, and starts late: the first
         # packets of a fresh socket go without. So one socket asks for as long as we live.
         keeper = try_udp()
@@ -85,6 +112,9 @@ class SystemNetwork:
         """Give back what is held: connections that are ending, the timer, the packet stamps."""
         for connection in tuple(self._connections):
             connection.close()
+        if self._reactor is not None:
+            self._reactor.close()
+            self._reactor = None
         self._release()
         if self._timer is not None:
             self._timer.close()
@@ -101,6 +131,15 @@ class SystemNetwork:
                 self._timer.close()
             self._timer = PreciseTimer()
         await self._timer.wait_until(monotonic_ns)
+
+    def pace(
+        self,
+        due: Iterator[tuple[int, Due]],
+        fire: Callable[[Sequence[tuple[int, Due]]], None],
+        finished: Callable[[], None],
+    ) -> Cancellable:
+        """See `channels.Network.pace`."""
+        return Pacer(due, fire, finished, now_ns=time.monotonic_ns)
 
     def look_up(
         self, host: str, family: AddressFamily, done: Callable[[Resolution | Failure], None]
@@ -138,9 +177,13 @@ class SystemNetwork:
         return False
 
     def open_icmp(
-        self, family: AddressFamily, listener: Callable[[IcmpBatch], None]
+        self,
+        family: AddressFamily,
+        listener: Callable[[IcmpBatch], None],
+        packet: PacketOptions = PLAIN,
     ) -> IcmpChannel | None:
         """See `channels.Network.open_icmp`."""
+        source = packet.source or self._source.get(family, "")
         for privileged in (True, False):
             try:
                 sock = try_icmp(family, privileged=privileged)
@@ -150,28 +193,113 @@ class SystemNetwork:
                 if error.errno not in _REFUSED:
                     raise PrivilegeError(f"ICMP socket ({family})", str(error)) from error
                 continue
-            return self._prepare_icmp(sock, family, listener, privileged=privileged)
+            prepare_icmp(sock, family, packet, source, privileged=privileged)
+            return StampedIcmpSocket(sock, family, listener, privileged=privileged)
         raise PrivilegeError(f"ICMP socket ({family})", icmp_remedy())
 
+    def open_datagrams(
+        self,
+        family: AddressFamily,
+        listener: Callable[[DatagramBatch], None],
+        *,
+        port: int = 0,
+        packet: PacketOptions = PLAIN,
+    ) -> DatagramChannel | None:
+        """See `channels.Network.open_datagrams`."""
+        source = packet.source or self._source.get(family, "")
+        sock = open_udp(family, port, packet, source)
+        return None if sock is None else StampedUdpSocket(sock, family, listener)
+
     def connect(
-        self, address: str, port: int, family: AddressFamily, listener: TcpListener
+        self,
+        address: str,
+        port: int,
+        family: AddressFamily,
+        listener: TcpListener,
+        packet: PacketOptions = PLAIN,
+        *,
+        source_port: int = 0,
     ) -> TcpChannel | Failure:
         """See `channels.Network.connect`."""
+        source = packet.source or self._source.get(family, "")
         try:
             sock = socket.socket(_FAMILY[family], socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as error:
             return from_refused_call(error, Stage.CONNECT, family)
         try:
-            self._prepare_tcp(sock, family)
-            sock.connect(socket_address(address, port, family))
+            prepare_connection(sock, family, packet, source, source_port)
+            there = socket_address(address, port, family)
+            sent_ns = time.monotonic_ns()
+            sock.connect(there)
         except BlockingIOError:
             pass
         except OSError as error:
             sock.close()
-            return from_refused_call(error, Stage.CONNECT, family)
-        connection = StampedTcpSocket(sock, listener, self._connections.discard)
+            return why_not_connected(error, family, packet, source, source_port)
+        connection = StampedTcpSocket(
+            sock, sent_ns, listener, self._tcp_reactor(), self._connections.discard
+        )
         self._connections.add(connection)
         return connection
+
+    def reserve_ports(
+        self, family: AddressFamily, count: int, packet: PacketOptions = PLAIN
+    ) -> HeldPorts | Failure:
+        """See `channels.Network.reserve_ports`."""
+        source = packet.source or self._source.get(family, "")
+        held = HeldPorts()
+        try:
+            for _ in range(count):
+                sock = socket.socket(_FAMILY[family], socket.SOCK_STREAM)
+                held.add(sock)
+                hold_port(sock, family, packet, source)
+        except OSError as error:
+            held.close()
+            return why_not_connected(error, family, packet, source)
+        return held
+
+    def open_segments(
+        self,
+        family: AddressFamily,
+        listener: Callable[[SegmentBatch], None],
+        ports: Sequence[int],
+        packet: PacketOptions = PLAIN,
+    ) -> SegmentChannel | None:
+        """See `channels.Network.open_segments`."""
+        what = f"raw TCP socket ({family})"
+        source = packet.source or self._source.get(family, "")
+        try:
+            sock = socket.socket(_FAMILY[family], socket.SOCK_RAW, socket.IPPROTO_TCP)
+        except OSError as error:
+            if error.errno in _NO_FAMILY:
+                return None
+            remedy = raw_remedy() if error.errno in _REFUSED else str(error)
+            raise PrivilegeError(what, remedy) from error
+        try:
+            prepare_segments(sock, family, ports, packet, source)
+        except OSError as error:
+            sock.close()
+            failure = why_not_connected(error, family, packet, source)
+            raise PrivilegeError(what, failure.detail) from error
+        find_source = functools.partial(self._local_address, family, packet)
+        return StampedSegmentSocket(sock, family, listener, find_source)
+
+    def _local_address(self, family: AddressFamily, packet: PacketOptions, address: str) -> str:
+        """The address that packets to `address` leave from. Raises OSError. Sends nothing."""
+        with socket.socket(_FAMILY[family], socket.SOCK_DGRAM) as one:
+            source = packet.source or self._source.get(family, "")
+            apply_packet_options(one, family, packet)
+            bind_source(one, family, source, 0)
+            one.connect(socket_address(address, DISCARD_PORT, family))
+            return str(one.getsockname()[0])
+
+    def _tcp_reactor(self) -> TcpReactor:
+        reactor = self._reactor
+        if reactor is None or reactor.loop is not asyncio.get_running_loop():
+            if reactor is not None:
+                reactor.close()
+            reactor = self._reactor = TcpReactor()
+        return reactor
 
     async def loopback_test(self, packets: int) -> LoopbackTest:
         """See `channels.Network.loopback_test`."""
@@ -179,37 +307,6 @@ class SystemNetwork:
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with sender, receiver:
             return await test_loopback(sender, receiver, packets)
-
-    def _prepare_icmp(
-        self,
-        sock: socket.socket,
-        family: AddressFamily,
-        listener: Callable[[IcmpBatch], None],
-        *,
-        privileged: bool,
-    ) -> IcmpChannel:
-        try:
-            if privileged:
-                hear_only_answers(sock, family)
-            hear_everything_about(sock, family, privileged=privileged)
-            if family in self._source:
-                sock.bind(socket_address(self._source[family], 0, family))
-        except OSError as error:
-            sock.close()
-            place = self._source.get(family, "")
-            raise PrivilegeError(f"ICMP socket ({family}) {place}".rstrip(), str(error)) from error
-        return StampedIcmpSocket(sock, family, listener, privileged=privileged)
-
-    def _prepare_tcp(self, sock: socket.socket, family: AddressFamily) -> None:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if family is AddressFamily.IPV4:
-            sock.setsockopt(socket.SOL_IP, stamps.IP_RECVERR, 1)
-        else:
-            sock.setsockopt(socket.IPPROTO_IPV6, stamps.IPV6_RECVERR, 1)
-        if family in self._source:
-            # The port is chosen with the destination known, so that ports do not run out early.
-            sock.setsockopt(socket.SOL_IP, stamps.IP_BIND_ADDRESS_NO_PORT, 1)
-            sock.bind(socket_address(self._source[family], 0, family))
 
 
 def _resolve(host: str, family: AddressFamily) -> Resolution | Failure:

@@ -269,8 +269,14 @@ def test_control_messages_are_read() -> None:
         11,
         struct.pack("IBBBBII", errno.EHOSTUNREACH, 2, 3, 1, 0, 0, 0) + router,
     )
+    service = (socket.SOL_IP, 1, b"\xb8")
+    service_v6 = (socket.IPPROTO_IPV6, 67, struct.pack("i", 0xB9))
+    there = (socket.SOL_IP, 8, struct.pack("i4s4s", 1, bytes(4), bytes([192, 0, 2, 9])))
+    there_v6 = (socket.IPPROTO_IPV6, 50, struct.pack("16si", bytes(15) + b"\x01", 1))
     read = kernel_stamps.read_control
-    assert read([stamp, ttl]) == (17_000_000_005, 57, None, None)
-    assert read([no_stamp, hops]) == (None, 58, None, None)
-    assert read([stamp, sent]) == (17_000_000_005, None, 99, None)
-    assert read([icmp]) == (None, None, None, (3, 1, "192.0.2.7"))
+    assert read([stamp, ttl]) == (17_000_000_005, 57, None, None, None, "")
+    assert read([no_stamp, hops]) == (None, 58, None, None, None, "")
+    assert read([stamp, sent]) == (17_000_000_005, None, 99, None, None, "")
+    assert read([icmp]) == (None, None, None, (3, 1, "192.0.2.7"), None, "")
+    assert read([service, there]) == (None, None, None, None, 0xB8, "192.0.2.9")
+    assert read([service_v6, there_v6]) == (None, None, None, None, 0xB9, "::1")

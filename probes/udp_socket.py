@@ -1,0 +1,86 @@
+"""A stamped UDP socket in an asyncio loop: the real `DatagramChannel`. Sockets come from `network`.
+
+Not connected, so that one socket serves any number of peers. Source address and DSCP of a single
+datagram travel as control messages with it (ip(7), RFC 3542).
+"""
+
+import functools
+import socket
+from collections.abc import Callable, Sequence
+
+from pathbudget.probes import kernel_stamps as stamps
+from pathbudget.probes.channels import Datagram, DatagramBatch, Outgoing
+from pathbudget.probes.failures import from_refused_call
+from pathbudget.probes.packets import Ancillary, Packet, SocketAddress, socket_address
+from pathbudget.probes.record import AddressFamily, Failure, Stage
+from pathbudget.probes.stamped_socket import StampedSocket
+
+DATAGRAM_BYTES = 65_536
+PEERS_REMEMBERED = 65_536
+
+
+class StampedUdpSocket(StampedSocket):
+    """See `channels.DatagramChannel`. Owns the socket."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        family: AddressFamily,
+        listener: Callable[[DatagramBatch], None],
+    ) -> None:
+        super().__init__(sock, family, data_bytes=DATAGRAM_BYTES, error_queue=True)
+        self._listener = listener
+        self._port = int(sock.getsockname()[1])
+
+    @property
+    def port(self) -> int:
+        """See `channels.DatagramChannel.port`."""
+        return self._port
+
+    def send(self, datagram: Outgoing) -> int | Failure:
+        """See `channels.DatagramChannel.send`."""
+        return self.send_all((datagram,))[0]
+
+    def send_all(self, datagrams: Sequence[Outgoing]) -> list[int | Failure]:
+        """See `channels.DatagramChannel.send_all`."""
+        packets: list[Packet] = []
+        unsendable: list[tuple[int, Failure]] = []
+        for index, (payload, address, port, local, dscp) in enumerate(datagrams):
+            try:
+                there = _destination(address, port, self._family)
+                ancillary = (
+                    _ancillary(self._socket.family, local, dscp)
+                    if local or dscp is not None
+                    else ()
+                )
+            except OSError as error:
+                failure = from_refused_call(error, Stage.SEND, self._family)
+                unsendable.append((index, failure))
+            else:
+                packets.append((payload, there, ancillary))
+        outcomes = self._send_packets(packets)
+        for index, failure in unsendable:
+            outcomes.insert(index, failure)
+        return outcomes
+
+    def poll(self) -> None:
+        """See `channels.DatagramChannel.poll`."""
+        received = self._take_packets()
+        sent, errors = self._take_errors()
+        if received or sent or errors:
+            self._listener(DatagramBatch(sent, [Datagram(*one) for one in received], errors))
+
+
+@functools.lru_cache(PEERS_REMEMBERED)
+def _destination(address: str, port: int, family: AddressFamily) -> SocketAddress:
+    return socket_address(address, port, family)
+
+
+@functools.lru_cache(PEERS_REMEMBERED)
+def _ancillary(family: int, local: str, dscp: int | None) -> Ancillary:
+    messages: list[tuple[int, int, bytes]] = []
+    if local:
+        messages.append(stamps.leave_from(family, local))
+    if dscp is not None:
+        messages.append(stamps.of_class(family, dscp << 2))
+    return tuple(messages)
