@@ -8,16 +8,24 @@
 Above the packet everything is real: the same sessions, the same OpenSSL, the same timeouts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pathbudget.probes.channels import Cancellable, IcmpBatch, LoopbackTest, Resolution, TcpListener
+from pathbudget.probes.channels import (
+    Cancellable,
+    Due,
+    IcmpBatch,
+    LoopbackTest,
+    Resolution,
+    TcpListener,
+)
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_address, no_family
 from pathbudget.probes.fake_icmp import FakeIcmpChannel
 from pathbudget.probes.fake_path import FakeHost, FakePath
 from pathbudget.probes.fake_tcp import FakeTcpChannel
-from pathbudget.probes.fake_time import FakeClock
+from pathbudget.probes.fake_time import FakeAlarm, FakeClock
+from pathbudget.probes.pacing import Pacer
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
 
 __all__ = ["FakeClock", "FakeNetwork", "FakePath"]
@@ -52,6 +60,21 @@ class FakeNetwork(FakeHost):
     async def wait_until(self, monotonic_ns: int) -> None:
         """See `channels.Network.wait_until`."""
         await self.clock.wait_until(monotonic_ns)
+
+    def pace(
+        self,
+        due: Iterator[tuple[int, Due]],
+        fire: Callable[[Sequence[tuple[int, Due]]], None],
+        finished: Callable[[], None],
+    ) -> Cancellable:
+        """See `channels.Network.pace`."""
+        return Pacer(
+            due,
+            fire,
+            finished,
+            now_ns=self.clock.monotonic_ns,
+            alarm=lambda ring: FakeAlarm(self.clock, ring),
+        )
 
     def look_up(
         self, host: str, family: AddressFamily, done: Callable[[Resolution | Failure], None]

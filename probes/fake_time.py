@@ -106,3 +106,22 @@ class FakeClock:
             self._run_next()
         if self._calls and self._driver is None:  # the call may have set a driver going itself
             self._driver = asyncio.get_running_loop().call_soon(self._drive)
+
+
+class FakeAlarm:
+    """What `timer.Alarm` is, on a fake clock."""
+
+    def __init__(self, clock: FakeClock, ring: Callable[[], None]) -> None:
+        self._clock = clock
+        self._ring = ring
+        self._call: FakeCall | None = None
+
+    def set(self, monotonic_ns: int) -> None:
+        """Ring then; the setting before is void."""
+        self.close()
+        self._call = self._clock.call_at(monotonic_ns, self._ring)
+
+    def close(self) -> None:
+        """Ring no more."""
+        if self._call is not None:
+            self._call.cancel()

@@ -11,6 +11,7 @@ import heapq
 import itertools
 import os
 import time
+from collections.abc import Callable
 
 CLOCK_MONOTONIC = 1
 TFD_CLOEXEC, TFD_NONBLOCK = 0o2000000, 0o4000
@@ -43,24 +44,75 @@ def _open_timerfd() -> int | None:
     return descriptor if descriptor >= 0 else None
 
 
-class PreciseTimer:
-    """Any number of waits on one timerfd; lives in one event loop."""
+class Alarm:
+    """One timerfd in one event loop; the loop's own timer where there is none.
 
-    def __init__(self) -> None:
+    `ring` is called in the loop; whoever has nothing due then sets the alarm again.
+    """
+
+    def __init__(self, ring: Callable[[], None]) -> None:
         self.loop = asyncio.get_running_loop()
-        self._waits: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._order = itertools.count()
-        self._armed: int | None = None
+        self._ring = ring
         self._libc = ctypes.CDLL(None, use_errno=True)
+        self._setting = _TimerSpec(_Timespec(0, 0), _Timespec(0, 0))
         self._fallback: asyncio.TimerHandle | None = None
         self._descriptor = _open_timerfd()
         if self._descriptor is not None:
-            self.loop.add_reader(self._descriptor, self._ring)
+            self.loop.add_reader(self._descriptor, self._read)
 
     @property
     def precise(self) -> bool:
         """Whether there is a timerfd."""
         return self._descriptor is not None
+
+    def set(self, monotonic_ns: int) -> None:
+        """Ring when CLOCK_MONOTONIC says so, at once where it has; the setting before is void."""
+        if self._descriptor is None:
+            self._set_in_loop(monotonic_ns)
+            return
+        value = self._setting.value
+        # a time of zero would switch the timer off
+        value.seconds, value.nanoseconds = divmod(max(1, monotonic_ns), 1_000_000_000)
+        setting = ctypes.byref(self._setting)
+        self._libc.timerfd_settime(self._descriptor, TFD_TIMER_ABSTIME, setting, None)
+
+    def close(self) -> None:
+        """Ring no more, and give the descriptor back. Twice does no harm."""
+        if self._fallback is not None:
+            self._fallback.cancel()
+        if self._descriptor is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _set_in_loop(self, monotonic_ns: int) -> None:
+        if self._fallback is not None:
+            self._fallback.cancel()
+        # asyncio's clock is CLOCK_MONOTONIC in seconds
+        self._fallback = self.loop.call_at(monotonic_ns / 1e9, self._ring)
+
+    def _read(self) -> None:
+        assert self._descriptor is not None
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._descriptor, 8)
+        self._ring()
+
+
+class PreciseTimer:
+    """Any number of waits on one alarm; lives in one event loop."""
+
+    def __init__(self) -> None:
+        self._waits: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+        self._armed: int | None = None
+        self._alarm = Alarm(self._ring)
+        self.loop = self._alarm.loop
+
+    @property
+    def precise(self) -> bool:
+        """Whether there is a timerfd."""
+        return self._alarm.precise
 
     async def wait_until(self, monotonic_ns: int) -> None:
         """Return when CLOCK_MONOTONIC has reached `monotonic_ns`; at once where it has."""
@@ -77,37 +129,16 @@ class PreciseTimer:
             for _, _, future in self._waits:
                 future.cancel()
         self._waits.clear()
-        if self._fallback is not None:
-            self._fallback.cancel()
-        if self._descriptor is not None:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._alarm.close()
 
     def _arm(self) -> None:
         while self._waits and self._waits[0][2].done():
             heapq.heappop(self._waits)
-        if not self._waits or self._waits[0][0] == self._armed:
-            return
-        self._armed = self._waits[0][0]
-        if self._descriptor is None:
-            self._arm_loop(self._armed)
-            return
-        seconds, nanoseconds = divmod(self._armed, 1_000_000_000)
-        setting = _TimerSpec(_Timespec(0, 0), _Timespec(seconds, nanoseconds))
-        self._libc.timerfd_settime(self._descriptor, TFD_TIMER_ABSTIME, ctypes.byref(setting), None)
-
-    def _arm_loop(self, monotonic_ns: int) -> None:
-        if self._fallback is not None:
-            self._fallback.cancel()
-        # asyncio's clock is CLOCK_MONOTONIC in seconds
-        self._fallback = self.loop.call_at(monotonic_ns / 1e9, self._ring)
+        if self._waits and self._waits[0][0] != self._armed:
+            self._armed = self._waits[0][0]
+            self._alarm.set(self._armed)
 
     def _ring(self) -> None:
-        if self._descriptor is not None:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._descriptor, 8)
         now = time.monotonic_ns()
         while self._waits and self._waits[0][0] <= now:
             future = heapq.heappop(self._waits)[2]

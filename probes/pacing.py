@@ -1,0 +1,99 @@
+"""Fires thousands of schedules from one alarm: no task, no future and no timer per send.
+
+The rules of `channels.Network.pace`:
+
+- What is due goes out in one call, in the order of `due`; nothing is early, dropped or reordered.
+- After a stall everything that is late is delivered, at most `AT_ONCE` items a call. Between two
+  calls the event loop has its turn, so answers are read while a backlog goes out. How fast a
+  backlog may leave is for `due` to say: it is read item by item, and each may name a later time.
+- A host that was suspended does not fall behind: CLOCK_MONOTONIC stands still meanwhile.
+- When `due` or `fire` raises, what was due before is fired, the pacing ends without `finished`, and
+  the exception goes to whoever called back: the exception handler of the event loop.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from pathbudget.probes.timer import Alarm
+
+Due = TypeVar("Due")
+
+AT_ONCE = 256
+"""Items a call at most, but for those due at the very same time: they stay together."""
+AT_THE_START = 1
+"""Monotonic time that has always passed: `due` is read in the event loop, not by the caller."""
+
+
+class AlarmClock(Protocol):
+    """Rings once per setting; see `timer.Alarm`."""
+
+    def set(self, monotonic_ns: int) -> None:
+        """Ring then, at once where that has passed."""
+        ...
+
+    def close(self) -> None:
+        """Ring no more."""
+        ...
+
+
+class Pacer(Generic[Due]):
+    """One pacing under way. `alarm` gives the clock that calls `ring`, `now_ns` reads it."""
+
+    def __init__(
+        self,
+        due: Iterator[tuple[int, Due]],
+        fire: Callable[[Sequence[tuple[int, Due]]], None],
+        finished: Callable[[], None],
+        *,
+        now_ns: Callable[[], int],
+        alarm: Callable[[Callable[[], None]], AlarmClock] = Alarm,
+    ) -> None:
+        self._due = due
+        self._fire = fire
+        self._finished = finished
+        self._now_ns = now_ns
+        self._next: tuple[int, Due] | None = None
+        self._over = False
+        self._alarm = alarm(self._ring)
+        self._alarm.set(AT_THE_START)
+
+    def cancel(self) -> None:
+        """Fire nothing more; `finished` is not called."""
+        self._over = True
+        self._alarm.close()
+
+    def _ring(self) -> None:
+        if self._over:
+            return
+        try:
+            self._deliver()
+        except BaseException:
+            self.cancel()
+            raise
+
+    def _deliver(self) -> None:
+        batch: list[tuple[int, Due]] = []
+        try:
+            self._collect(batch, self._now_ns())
+        finally:
+            if batch:
+                self._fire(batch)
+        if self._over:  # `fire` has called `cancel`
+            return
+        if self._next is not None:
+            self._alarm.set(self._next[0])
+        else:
+            self.cancel()
+            self._finished()
+
+    def _collect(self, batch: list[tuple[int, Due]], now_ns: int) -> None:
+        """Move what is due into `batch`; `_next` is then the first that is not, None at the end."""
+        item, self._next = self._next, None
+        if item is None:
+            item = next(self._due, None)
+        while item is not None and item[0] <= now_ns:
+            if len(batch) >= AT_ONCE and item[0] != batch[-1][0]:
+                break
+            batch.append(item)
+            item = next(self._due, None)
+        self._next = item
