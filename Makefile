@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The build of an editable package warns about folders that are as they should be.
 PIP := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip
 
-.PHONY: demo test check fmt setup setup-demo clean
+.PHONY: demo test check fuzz fmt setup setup-demo clean
 
 demo: setup-demo  ## measure an emulated internet and write a report
 	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
@@ -38,6 +38,10 @@ $(VENV)/.development: pyproject.toml
 	@sh .ci/virtual-environment "$(PYTHON)" "$(VENV)"
 	@$(PIP) install --quiet --editable '.[all]' --group dev
 	@touch $@ $(VENV)/.demo
+
+fuzz: setup  ## every codec against coverage-guided garbage; FUZZ_OPTIONS="--seconds 600"
+	@$(PIP) install --quiet --group fuzz
+	@$(BIN)/python tests/fuzzing.py $(FUZZ_OPTIONS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-output

@@ -1,6 +1,6 @@
 """What every test can rely on: real data, system packages, and what is said when one is missing.
 
-A test marked ``@pytest.mark.needs("chromium")`` or ``needs("lab")`` is not run on a machine that
+A test marked ``@pytest.mark.needs("chromium")``, ``needs("lab")`` and so on is not run on a machine that
 lacks the thing, and one line at the end says so; with ``CI=true`` it fails instead.
 """
 
@@ -29,13 +29,15 @@ def why_missing(thing: str) -> str | None:
     if thing == "chromium":
         found = any(shutil.which(name) for name in ("chromium", "google-chrome"))
         return None if found else "the Debian package chromium is not installed"
+    if thing == "tshark":
+        return None if shutil.which(thing) else "the Debian package tshark is not installed"
     if thing == "lab":
         from pathbudget.agents.lab.capability import why_not
 
         return why_not()
     if thing == "data":
         return None if SHARED_DATA.is_dir() else f"no folder {SHARED_DATA.name} of real results"
-    raise pytest.UsageError(f"unknown need {thing!r}; known: chromium, lab, data")
+    raise pytest.UsageError(f"unknown need {thing!r}; known: chromium, tshark, lab, data")
 
 
 def needs_of(item: pytest.Item) -> list[str]:
