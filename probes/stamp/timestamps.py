@@ -1,0 +1,92 @@
+"""The two timestamp formats of STAMP and its error estimate, exactly, both ways.
+
+    NTP     32 bits of seconds since 1900, 32 bits of fraction (RFC 5905); Z = 0, the default
+    PTPv2   32 bits of seconds since 1970, 32 bits of nanoseconds (RFC 8186); Z = 1
+
+Both wrap: NTP in 2036, PTPv2 in 2106. So a timestamp is read as the one nearest to a time that is
+known (`near_unix_ns`). A PTP clock may count TAI, not UTC; the packet does not say, and what it
+says is taken as it is.
+"""
+
+from typing import NamedTuple
+
+NTP_UNIX_SECONDS = 2_208_988_800
+"""From 1900 to 1970."""
+SECOND_NS = 1_000_000_000
+_LOW = 0xFFFF_FFFF
+_HALF = 1 << 31
+_WRAP = 1 << 32
+MAX_SCALE = 63
+MAX_MULTIPLIER = 255
+
+
+def to_ntp(unix_ns: int) -> int:
+    """As 64 bits of NTP time. One unit is 0.23 ns: no nanosecond is lost."""
+    seconds, nanoseconds = divmod(unix_ns, SECOND_NS)
+    return (seconds + NTP_UNIX_SECONDS & _LOW) << 32 | (nanoseconds << 32) // SECOND_NS
+
+
+def from_ntp(timestamp: int, near_unix_ns: int) -> int:
+    """64 bits of NTP time as Unix nanoseconds, in the era that lies nearest; rounded."""
+    near = near_unix_ns // SECOND_NS + NTP_UNIX_SECONDS
+    seconds = near + ((timestamp >> 32) - near + _HALF) % _WRAP - _HALF
+    fraction = (timestamp & _LOW) * SECOND_NS + _HALF >> 32
+    return (seconds - NTP_UNIX_SECONDS) * SECOND_NS + fraction
+
+
+def to_ptp(unix_ns: int) -> int:
+    """As 64 bits of truncated PTPv2 time."""
+    seconds, nanoseconds = divmod(unix_ns, SECOND_NS)
+    return (seconds & _LOW) << 32 | nanoseconds
+
+
+def from_ptp(timestamp: int, near_unix_ns: int) -> int:
+    """64 bits of truncated PTPv2 time as Unix nanoseconds, in the era that lies nearest."""
+    near = near_unix_ns // SECOND_NS
+    seconds = near + ((timestamp >> 32) - near + _HALF) % _WRAP - _HALF
+    return seconds * SECOND_NS + (timestamp & _LOW)
+
+
+class ErrorEstimate(NamedTuple):
+    """How wrong a clock may be (RFC 4656 section 4.1.2, RFC 8186 section 2.3).
+
+    The error is ``multiplier * 2 ** (scale - 32)`` seconds. Only with `synchronised` does it speak
+    of the distance to UTC. A multiplier of 0 is not allowed: whoever sends it states no error.
+    """
+
+    synchronised: bool
+    ptp: bool
+    scale: int
+    multiplier: int
+
+    @property
+    def error_ns(self) -> int:
+        """In nanoseconds, rounded up."""
+        return -(-(self.multiplier * SECOND_NS << self.scale) >> 32)
+
+    def encode(self) -> int:
+        """As the 16 bits of a packet."""
+        return self.synchronised << 15 | self.ptp << 14 | self.scale << 8 | self.multiplier
+
+
+def decode_error(bits: int) -> ErrorEstimate:
+    """The 16 bits of a packet."""
+    return ErrorEstimate(bool(bits >> 15 & 1), bool(bits >> 14 & 1), bits >> 8 & 63, bits & 255)
+
+
+def encode_error(error_ns: int | None, *, ptp: bool = False) -> int:
+    """The 16 bits that state this error: the smallest that is not below it.
+
+    None: nobody vouches for this clock. S is then 0 and the error the largest there is.
+    """
+    if error_ns is None:
+        return ErrorEstimate(False, ptp, MAX_SCALE, MAX_MULTIPLIER).encode()
+    units = -(-(max(error_ns, 0) << 32) // SECOND_NS)
+    scale = max(0, units.bit_length() - 8)
+    multiplier = -(-units >> scale)
+    if multiplier > MAX_MULTIPLIER:  # rounding up has carried into a ninth bit
+        scale += 1
+        multiplier = -(-units >> scale)
+    if scale > MAX_SCALE:
+        return ErrorEstimate(True, ptp, MAX_SCALE, MAX_MULTIPLIER).encode()
+    return ErrorEstimate(True, ptp, scale, max(1, multiplier)).encode()

@@ -1,0 +1,134 @@
+"""The packets of STAMP (RFC 8762 sections 4.2 and 4.3, RFC 8972 section 3), octet by octet.
+
+Session-Sender, unauthenticated, 44 octets:
+
+    sequence 4, timestamp 8 (T1), error estimate 2, SSID 2, zero 28, TLVs
+
+Session-Reflector, unauthenticated, 44 octets:
+
+    sequence 4, timestamp 8 (T3), error estimate 2, SSID 2, receive timestamp 8 (T2),
+    sender sequence 4, sender timestamp 8 (T1), sender error estimate 2, zero 2,
+    sender TTL 1, zero 3
+
+Authenticated, 112 octets each: the same fields on borders of 16 octets, then 16 octets of
+HMAC-SHA-256 over the first 96. TLVs follow behind (`tlvs.py`).
+
+A TWAMP-Light peer (RFC 5357 appendix I) speaks the unauthenticated form without SSID. Its sender
+needs only 14 octets before its padding, its reflector may answer with 41.
+
+Timestamps and error estimates are kept as the integers of the packet: see `timestamps.py`.
+"""
+
+import struct
+from typing import NamedTuple
+
+BASE_OCTETS = 44
+AUTHENTICATED_OCTETS = 112
+HMAC_OCTETS = 16
+SIGNED_OCTETS = AUTHENTICATED_OCTETS - HMAC_OCTETS
+TWAMP_REPLY_OCTETS = 41
+"""What a TWAMP reflector needs: the last three octets of STAMP's 44 are zero."""
+DEFAULT_PORT = 862
+UNKNOWN_TTL = 255
+"""What a reflector writes where it cannot see the TTL (RFC 5357 section 4.2.1)."""
+SEQUENCES = 1 << 32
+
+REQUEST = struct.Struct("!IQHH28x")
+REQUEST_SIGNED = struct.Struct("!I12xQHH68x")
+REPLY = struct.Struct("!IQHHQIQHHB3x")
+REPLY_SIGNED = struct.Struct("!I12xQHH4xQ8xI12xQH6xB15x")
+
+
+class WireError(ValueError):
+    """These octets are no packet of STAMP."""
+
+
+class Request(NamedTuple):
+    """What a Session-Sender says. `timestamp` is T1."""
+
+    sequence: int
+    timestamp: int
+    error: int
+    ssid: int = 0
+
+
+class Reply(NamedTuple):
+    """What a Session-Reflector says. `timestamp` is T3, `received` T2, `sender_timestamp` T1."""
+
+    sequence: int
+    timestamp: int
+    error: int
+    ssid: int
+    received: int
+    sender_sequence: int
+    sender_timestamp: int
+    sender_error: int
+    sender_ttl: int = UNKNOWN_TTL
+
+
+def base_octets(*, authenticated: bool) -> int:
+    """Where the TLVs begin."""
+    return AUTHENTICATED_OCTETS if authenticated else BASE_OCTETS
+
+
+def encode_request(request: Request, *, authenticated: bool = False) -> bytes:
+    """The base packet. Of the authenticated one the 96 octets that are to be signed."""
+    return (REQUEST_SIGNED if authenticated else REQUEST).pack(*request)
+
+
+def encode_reply(reply: Reply, *, authenticated: bool = False) -> bytes:
+    """The base packet. Of the authenticated one the 96 octets that are to be signed."""
+    if authenticated:
+        return REPLY_SIGNED.pack(*reply)
+    return REPLY.pack(*reply[:8], 0, reply.sender_ttl)
+
+
+def decode_request(payload: bytes, *, authenticated: bool = False) -> Request:
+    """Read a request; octets that must be zero are ignored, those missing taken for zero.
+
+    Raises:
+        WireError: too short to hold what a sender says.
+    """
+    if authenticated:
+        if len(payload) < AUTHENTICATED_OCTETS:
+            raise WireError(f"{len(payload)} octets, an authenticated packet has 112")
+        return Request(*REQUEST_SIGNED.unpack_from(payload))
+    if len(payload) < 14:
+        raise WireError(f"{len(payload)} octets, the shortest request has 14")
+    return Request(*REQUEST.unpack_from(_at_least_base(payload)))
+
+
+def decode_reply(payload: bytes, *, authenticated: bool = False) -> Reply:
+    """Read a reply; octets that must be zero are ignored.
+
+    Raises:
+        WireError: too short to hold what a reflector says.
+    """
+    if authenticated:
+        if len(payload) < AUTHENTICATED_OCTETS:
+            raise WireError(f"{len(payload)} octets, an authenticated packet has 112")
+        return Reply._make(REPLY_SIGNED.unpack_from(payload))
+    if len(payload) < TWAMP_REPLY_OCTETS:
+        raise WireError(f"{len(payload)} octets, the shortest reply has 41")
+    fields = REPLY.unpack_from(_at_least_base(payload))
+    return Reply(*fields[:8], fields[9])
+
+
+def is_reply(payload: bytes, *, authenticated: bool = False) -> bool:
+    """Whether a packet has the form of a reply, though a request was expected.
+
+    A reflector that answered replies could be set against another one, for ever. A request of
+    STAMP is zero where a reply carries T2. A TWAMP request may have padding there, but then not
+    zeros at the five octets where every reply has them, or only by a chance of one in 2 ** 40.
+    """
+    if authenticated:
+        return payload[32:40] != bytes(8)
+    return (
+        payload[16:24] != bytes(8)
+        and payload[38:40] == b"\0\0"
+        and not any(payload[41:BASE_OCTETS])
+    )
+
+
+def _at_least_base(payload: bytes) -> bytes:
+    return payload if len(payload) >= BASE_OCTETS else payload.ljust(BASE_OCTETS, b"\0")
