@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pathbudget.probes import kernel_stamps as stamps
-from pathbudget.probes.clock_quality import read_clock_quality
+from pathbudget.probes.clock_quality import survey_clock
 from pathbudget.probes.network import try_icmp, try_udp
 from pathbudget.probes.record import AddressFamily, ClockQuality, SyncState
 from pathbudget.probes.timer import timerfd_works
@@ -59,13 +59,12 @@ def ipv6(interfaces: Path = IF_INET6) -> Capability:
     return Capability(name, available=False, reason="no address beyond this link")
 
 
-def clock_discipline(ask: Callable[[], ClockQuality] = read_clock_quality) -> Capability:
+def clock_discipline(ask: Callable[[], ClockQuality] = survey_clock) -> Capability:
     """Whether somebody keeps the wall clock right. Round trips do not need it."""
     name = "clock discipline"
     quality = ask()
     if quality.sync_state is SyncState.SYNCHRONISED:
-        bound_ms = (quality.offset_bound_ns or 0) / 1e6
-        return Capability(name, available=True, reason=f"synchronised to within {bound_ms:.1f} ms")
+        return Capability(name, available=True, reason=f"synchronised{_within(quality)}")
     if quality.sync_state is SyncState.UNKNOWN:
         return Capability(name, available=False, reason="the kernel does not say")
     return Capability(
@@ -73,6 +72,15 @@ def clock_discipline(ask: Callable[[], ClockQuality] = read_clock_quality) -> Ca
         available=False,
         reason="undisciplined; round trips do not need it",
         remedy="sudo apt-get install chrony",
+    )
+
+
+def _within(quality: ClockQuality) -> str:
+    if quality.offset_bound_ns is None:
+        return f"; {quality.source} states no error"
+    bound_us = quality.offset_bound_ns / 1e3
+    return (
+        f" to within {bound_us:.1f} us" if bound_us < 1e3 else f" to within {bound_us / 1e3:.1f} ms"
     )
 
 

@@ -83,8 +83,10 @@ def test_the_kernel_answers_about_its_clock() -> None:
 @pytest.mark.parametrize(
     ("answer", "state", "bound_ns"),
     [
-        (KernelTime(0, 0x2001, 1_500), SyncState.SYNCHRONISED, 1_500_000),
-        (KernelTime(1, 0x2001, 20), SyncState.SYNCHRONISED, 20_000),
+        (KernelTime(0, 0x2001, 1_500, 300), SyncState.SYNCHRONISED, 1_500_000),
+        (KernelTime(1, 0x2001, 20, 20), SyncState.SYNCHRONISED, 20_000),
+        (KernelTime(0, 0x2001, 500, 0), SyncState.SYNCHRONISED, None),
+        (KernelTime(0, 0x2001, 500, 16_000_000), SyncState.SYNCHRONISED, None),
         (KernelTime(5, 0x0040, 16_000_000), SyncState.UNSYNCHRONISED, None),
         (KernelTime(0, 0x0040, 500), SyncState.UNSYNCHRONISED, None),
         (None, SyncState.UNKNOWN, None),
@@ -228,6 +230,10 @@ def test_without_ipv6(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_clock_in_words() -> None:
     good = ClockQuality(SyncState.SYNCHRONISED, "adjtimex", 1_234_567)
     assert clock_discipline(lambda: good).reason == "synchronised to within 1.2 ms"
+    fine = ClockQuality(SyncState.SYNCHRONISED, "chrony", 4_200)
+    assert clock_discipline(lambda: fine).reason == "synchronised to within 4.2 us"
+    silent = ClockQuality(SyncState.SYNCHRONISED, "adjtimex")
+    assert clock_discipline(lambda: silent).reason == "synchronised; adjtimex states no error"
     assert clock_discipline(ClockQuality).reason == "the kernel does not say"
     poor = ClockQuality(SyncState.UNSYNCHRONISED, "adjtimex")
     assert clock_discipline(lambda: poor).remedy
