@@ -1,7 +1,7 @@
 """What every test can rely on: real data, system packages, and what is said when one is missing.
 
-A test marked ``@pytest.mark.needs("chromium")``, ``needs("lab")`` and so on is not run on a machine that
-lacks the thing, and one line at the end says so; with ``CI=true`` it fails instead.
+A test marked ``@pytest.mark.needs("chromium")``, ``needs("lab")`` and so on is not run on a machine
+that lacks the thing, and one line at the end says so; with ``CI=true`` it fails instead.
 """
 
 import functools
