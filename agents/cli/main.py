@@ -10,6 +10,7 @@ import typer
 
 COMMANDS: tuple[str, ...] = (
     "check",
+    "ping",
     "run",
     "demo",
     "import_results",
@@ -18,6 +19,7 @@ COMMANDS: tuple[str, ...] = (
     "catalogue",
     "store",
     "lab",
+    "reflector",
     "responder",
     "capabilities",
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathbudget.agents.reflector.limits import DEFAULT_RATES, AllowedNetwork, Rates
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.record import AddressFamily
+from pathbudget.probes.stamp.authentication import Key
 from pathbudget.sites.entry import show
 
 SECOND_NS = 1_000_000_000
@@ -19,21 +20,17 @@ COMMAND_LINE = "command line"
 @dataclass(frozen=True, slots=True)
 class Options:
     """One reflector. No `addresses` means every address of this host, in both families where it
-    has both. `key` is the shared secret of authenticated mode; nothing prints it.
+    has both. With `keys` only packets that are signed by one of them are answered.
     """
 
     addresses: tuple[str, ...] = ()
     port: int = DEFAULT_PORT
     stateless: bool = False
-    key: bytes | None = None
+    keys: tuple[Key, ...] = ()
     allowed: tuple[AllowedNetwork, ...] = ()
     rates: Rates = DEFAULT_RATES
     max_sessions: int = 10_000
     idle_ns: int = 900 * SECOND_NS
-
-    def __repr__(self) -> str:
-        mode = "open" if self.key is None else "authenticated"
-        return f"Options({', '.join(self.addresses) or 'all addresses'}, port {self.port}, {mode})"
 
 
 def read_addresses(words: Sequence[str]) -> tuple[str, ...]:

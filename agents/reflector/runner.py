@@ -1,0 +1,220 @@
+"""The reflector itself: sockets on one side, the sans-IO session code on the other.
+
+    reflector = Reflector(network, options, clock, error_estimate)
+    reflector.open()      # inside the event loop
+    ...
+    reflector.close()
+
+One packet in, at most one packet out, never larger. Packets are received many at a time, but each
+reply is made and sent by itself: its timestamp (T3) is read right before, and the kernel's stamp of
+when it really left goes into the follow-up extension of a later reply of its session.
+"""
+
+import asyncio
+import errno
+from collections import Counter
+
+from pathbudget.agents.reflector.clock_error import ErrorBound, host_error_ns, keep_claiming
+from pathbudget.agents.reflector.clocks import HostClock, StampClock
+from pathbudget.agents.reflector.limits import AllowList, RateLimiter
+from pathbudget.agents.reflector.options import WILDCARDS, Options, family_of
+from pathbudget.agents.reflector.status import Status
+from pathbudget.probes.channels import (
+    DatagramBatch,
+    DatagramChannel,
+    Network,
+    Outgoing,
+    PacketOptions,
+)
+from pathbudget.probes.clock import SystemClock
+from pathbudget.probes.errors import PrivilegeError, ReflectorError
+from pathbudget.probes.record import AddressFamily
+from pathbudget.probes.stamp.reflector_session import ReflectorPolicy, ReflectorSession
+
+TTL = 255
+"""RFC 8762 section 4.2: who gets it with less sees how many routers it has passed."""
+LOWEST_FREE_PORT = 1024
+SOCKETS = 64
+"""At most so many addresses: keys of sends are made unique over all sockets with it."""
+
+
+class Reflector:
+    """One reflector on all addresses of its options.
+
+    `clock` shows the time that goes into the packets, `error_estimate` says how wrong it may be;
+    a test or a lab gives others than those of this host. After `open` it lives in the event loop.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        options: Options,
+        clock: StampClock | None = None,
+        error_estimate: ErrorBound = host_error_ns,
+    ) -> None:
+        self.options = options
+        self.listening: list[str] = []
+        """The addresses that are listened on."""
+        self._network = network
+        self._clock = clock or HostClock(SystemClock())
+        self._ask_error = error_estimate
+        self._allow_list = AllowList(options.allowed)
+        self._limiter = RateLimiter(options.rates)
+        self._session = ReflectorSession(_policy(options), self._admit)
+        self._channels: list[DatagramChannel] = []
+        self._counts: Counter[str] = Counter()
+        self._claiming: asyncio.Task[None] | None = None
+
+    @property
+    def description(self) -> str:
+        """For a person: where it listens, and how."""
+        where = ", ".join(self.listening)
+        how = "authenticated" if self.options.keys else "open to everybody"
+        if self.options.allowed and not self.options.keys:
+            how = f"open to {', '.join(map(str, self.options.allowed))}"
+        return f"Listening on {where}: UDP {self.port}, {how}."
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return self._channels[0].port
+
+    def open(self) -> None:
+        """Listen. With no addresses given: on all of this host, in the families that it has.
+
+        Raises:
+            ReflectorError: an address cannot be listened on; nothing is left open.
+            PrivilegeError: the port is one that only root may use.
+        """
+        try:
+            for address in self.options.addresses or WILDCARDS:
+                self._listen(address)
+        except BaseException:
+            self.close()
+            raise
+        if not self._channels:
+            raise ReflectorError("this host has neither IPv4 nor IPv6")
+        loop = asyncio.get_running_loop()
+        self._claiming = loop.create_task(keep_claiming(self._ask_error, self._session.claim_clock))
+
+    def close(self) -> None:
+        """Stop answering. What has come and was not read is forgotten."""
+        if self._claiming is not None:
+            self._claiming.cancel()
+        for channel in self._channels:
+            channel.close()
+
+    def status(self, *, final: bool = False) -> Status:
+        """What was counted until now."""
+        return Status(
+            unix_ns=self._clock.unix_ns(),
+            received=self._counts["received"],
+            reflected=self._session.answered,
+            sessions=self._session.sessions,
+            refused=dict(self._session.refused),
+            errors={word: count for word, count in self._counts.items() if word != "received"},
+            final=final,
+        )
+
+    def _listen(self, address: str) -> None:
+        """Open one socket. One of the wildcards may be missing where nobody asked for it."""
+        family = family_of(address)
+        answering = _Answering(
+            self._session,
+            self._clock,
+            self._counts,
+            len(self._channels),
+            wildcard=address in WILDCARDS,
+        )
+        chosen_by_us = not self.options.addresses
+        options = PacketOptions(source=address, ttl=TTL)
+        try:
+            channel = self._network.open_datagrams(
+                family, answering.batch, port=self.options.port, packet=options
+            )
+        except PrivilegeError as error:
+            number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
+            if chosen_by_us and family is AddressFamily.IPV6 and number == errno.EADDRNOTAVAIL:
+                return
+            raise _explained(error, number, address, self.options.port) from error
+        if channel is None:
+            if not chosen_by_us:
+                raise ReflectorError(f"cannot listen on {address}: this kernel has no {family}")
+            return
+        answering.channel = channel
+        self._channels.append(channel)
+        self.listening.append(address)
+
+    def _admit(self, sender: str, monotonic_ns: int) -> str:
+        if not self._allow_list.admits(sender):
+            return "not_allowed"
+        return self._limiter.refusal(sender, monotonic_ns)
+
+
+def _policy(options: Options) -> ReflectorPolicy:
+    return ReflectorPolicy(
+        port=options.port,
+        stateful=not options.stateless,
+        keys=options.keys,
+        max_sessions=options.max_sessions,
+        idle_ns=options.idle_ns,
+    )
+
+
+def _explained(
+    error: PrivilegeError, number: int | None, address: str, port: int
+) -> ReflectorError | PrivilegeError:
+    """The same error in words that say what to do."""
+    if number in (errno.EACCES, errno.EPERM) and port < LOWEST_FREE_PORT:
+        return PrivilegeError("CAP_NET_BIND_SERVICE", f"choose a port above 1023, not {port}")
+    why = {
+        errno.EADDRINUSE: "another program listens there already",
+        errno.EADDRNOTAVAIL: "this machine has no such address",
+        errno.EINVAL: "this address needs an interface",
+    }.get(number or 0, error.remedy)
+    return ReflectorError(f"cannot listen on {address} port {port}: {why}")
+
+
+class _Answering:
+    """One socket's share of the work."""
+
+    channel: DatagramChannel
+
+    def __init__(
+        self,
+        session: ReflectorSession,
+        clock: StampClock,
+        counts: Counter[str],
+        number: int,
+        *,
+        wildcard: bool,
+    ) -> None:
+        self._session = session
+        self._clock = clock
+        self._counts = counts
+        self._number = number
+        self._wildcard = wildcard
+
+    def batch(self, batch: DatagramBatch) -> None:
+        """Answer what has come. Stamps of earlier replies first: these may carry them."""
+        session, clock = self._session, self._clock
+        for key, left in batch.sent:
+            session.transmitted(key * SOCKETS + self._number, clock.of_kernel(left))
+        if batch.errors:
+            self._counts["icmp_errors"] += len(batch.errors)
+        monotonic_ns = clock.monotonic_ns()
+        self._counts["received"] += len(batch.arrivals)
+        for payload, sender, port, local, ttl, traffic_class, stamp in batch.arrivals:
+            now = clock.unix_ns()
+            came = now if stamp is None else clock.of_kernel(stamp)
+            answer = session.receive(
+                payload, sender, port, local, ttl, traffic_class, came, now, monotonic_ns
+            )
+            if answer is None:
+                continue
+            source = local if self._wildcard else ""
+            sent = self.channel.send(Outgoing(answer.payload, sender, port, source, answer.dscp))
+            if isinstance(sent, int):
+                session.sent(answer, sent * SOCKETS + self._number)
+            else:
+                self._counts["not_sent"] += 1
