@@ -35,11 +35,10 @@ from pathbudget.probes.stamp.tlvs import FOLLOW_UP, HEADER, Kind, Method, SyncSo
 from pathbudget.probes.stamp.wire import (
     AUTHENTICATED_OCTETS,
     BASE_OCTETS,
-    REPLY,
-    REPLY_SIGNED,
-    REQUEST,
-    REQUEST_SIGNED,
-    SEQUENCES,
+    OPEN_REPLY,
+    OPEN_REQUEST,
+    SIGNED_REPLY,
+    SIGNED_REQUEST,
     TWAMP_REPLY_OCTETS,
     UNKNOWN_TTL,
     is_reply,
@@ -47,6 +46,8 @@ from pathbudget.probes.stamp.wire import (
 
 SECOND_NS = 1_000_000_000
 SWEEP_NS = SECOND_NS
+SOFTWARE = int(Method.SOFTWARE_LOCAL)
+SEQUENCE_MASK = 0xFFFF_FFFF
 UNSTAMPED = 65_536
 """Replies of which the kernel's stamp is still awaited; of more, the oldest are given up."""
 _ZEROS = bytes(BASE_OCTETS - 16)
@@ -101,10 +102,14 @@ class Session:
         self.stamped: tuple[int, int, int] | None = None
         """The same by the kernel's stamp, until it has been told."""
 
-    def follow_up(self) -> tuple[int, int, int]:
-        """What to say of an earlier reply: by the kernel's stamp where one has come since."""
+    def tell(self) -> "_Told":
+        """Take the next number, and tell of a reply before: by the kernel's stamp where one has
+        come since.
+        """
+        number = self.transmitted
+        self.transmitted = number + 1
         stamped, self.stamped = self.stamped, None
-        return stamped or self.reply
+        return number & SEQUENCE_MASK, stamped or self.reply, self.transmitted
 
 
 _Place = tuple[str, int, str, int]
@@ -122,7 +127,9 @@ class ReflectorSession:
         self._policy = policy
         self._admit = admit
         self._signed = bool(policy.keys) and policy.authenticated
-        self._base = AUTHENTICATED_OCTETS if self._signed else BASE_OCTETS
+        self._stateful = policy.stateful
+        self._permitted = policy.permitted_dscps
+        self._port = policy.port
         self._shortest = AUTHENTICATED_OCTETS if self._signed else TWAMP_REPLY_OCTETS
         self._encode = to_ptp if policy.ptp else to_ntp
         self._error = encode_error(None, ptp=policy.ptp)
@@ -158,50 +165,67 @@ class ReflectorSession:
         """Answer one packet, or not. `received_unix_ns` becomes T2 and `now_unix_ns` T3;
         `monotonic_ns` only measures silence and rates.
         """
-        twamp = not self._signed and payload[16:BASE_OCTETS] != _ZEROS
-        reason = self._refusal(payload, sender, sender_port, monotonic_ns, twamp=twamp)
+        reason = self._refusal(payload, sender, sender_port, monotonic_ns)
         if reason:
             self.refused[reason] += 1
             return None
-        fields = self._fields(payload)
-        place = (sender, sender_port, local, 0 if twamp else fields[3])
-        session = self._sessions.get(place)
         if self._signed:
-            found = self._authenticate(
-                session, place, payload, fields, received_unix_ns, monotonic_ns
-            )
+            fields = SIGNED_REQUEST.unpack_from(payload)
+            place = (sender, sender_port, local, fields[3])
+            found = self._authenticate(place, payload, fields, received_unix_ns, monotonic_ns)
             if isinstance(found, str):
                 self.refused[found] += 1
                 return None
-            session = found
-        elif session is None and self._policy.stateful:
-            session = self._begin(place, None, monotonic_ns)
-        told = self._tell(session, fields[0], monotonic_ns)
-        head = (told[0], self._encode(now_unix_ns), self._error, fields[3])
-        tail = (self._encode(received_unix_ns), *fields[:3])
-        seen_ttl = UNKNOWN_TTL if ttl is None else ttl
-        if self._signed:
-            base = REPLY_SIGNED.pack(*head, *tail, seen_ttl)
-            assert session is not None
-            assert session.key is not None
-            base += session.key.sign(base)
+            session: Session | None = found
         else:
-            base = REPLY.pack(*head, *tail, 0, seen_ttl)
+            if payload[16:BASE_OCTETS] == _ZEROS:
+                fields = OPEN_REQUEST.unpack_from(payload)
+                place = (sender, sender_port, local, fields[3])
+            else:  # the padding of TWAMP, and no SSID in it
+                fields = OPEN_REQUEST.unpack_from(payload.ljust(BASE_OCTETS, b"\0"))
+                place = (sender, sender_port, local, 0)
+            session = self._sessions.get(place)
+            if session is None and self._stateful:
+                session = self._begin(place, None, monotonic_ns)
+        sequence, sent, error, ssid = fields
+        if session is None:
+            told: _Told = (sequence, (0, 0, 0), 0)
+            self.without_state += 1
+        else:
+            session.last_ns = monotonic_ns
+            told = session.tell() if self._stateful else (sequence, (0, 0, 0), 0)
+        encode = self._encode
+        left = encode(now_unix_ns)
+        base = (SIGNED_REPLY if self._signed else OPEN_REPLY).pack(
+            told[0],
+            left,
+            self._error,
+            ssid,
+            encode(received_unix_ns),
+            sequence,
+            sent,
+            error,
+            UNKNOWN_TTL if ttl is None else ttl,
+        )
+        if self._signed:
+            base += _key_of(session).sign(base)
         dscp = traffic_class >> 2 if traffic_class else 0
-        if len(payload) > self._base:
-            answered = self._extensions(payload, base, place, session, told, traffic_class)
-            base += answered.region
-            dscp = dscp if answered.dscp is None else answered.dscp
-        elif len(payload) < self._base:
+        if len(payload) > len(base):
+            region, asked = self._extensions(payload, base, place, session, told, traffic_class)
+            base += region
+            dscp = dscp if asked is None else asked
+        elif len(payload) < len(base):
             base = base[: len(payload)]
-        if session is not None and self._policy.stateful:
-            session.reply = (head[0], head[1], Method.SOFTWARE_LOCAL)
+        if session is not None:
+            session.reply = (told[0], left, SOFTWARE)
+        if dscp and self._permitted is not None and dscp not in self._permitted:
+            dscp = 0
         self.answered += 1
-        return Answer(base, dscp if self._permitted(dscp) else 0, session, head[0])
+        return Answer(base, dscp, session, told[0])
 
     def sent(self, answer: Answer, key: int) -> None:
         """An answer was handed to the kernel, which will report its stamp under this key."""
-        if answer.session is None or not self._policy.stateful:
+        if answer.session is None or not self._stateful:
             return
         self._awaited[key] = (answer.session, answer.sequence)
         if len(self._awaited) > UNSTAMPED:
@@ -212,31 +236,22 @@ class ReflectorSession:
         awaited = self._awaited.pop(key, None)
         if awaited is not None:
             session, sequence = awaited
-            session.stamped = (sequence, self._encode(kernel_unix_ns), Method.SOFTWARE_LOCAL)
+            session.stamped = (sequence, self._encode(kernel_unix_ns), SOFTWARE)
 
-    def _refusal(
-        self, payload: bytes, sender: str, sender_port: int, monotonic_ns: int, *, twamp: bool
-    ) -> str:
+    def _refusal(self, payload: bytes, sender: str, sender_port: int, monotonic_ns: int) -> str:
         """Why not, as far as it can be told without effort; empty where nothing speaks against."""
+        if self._admit is not None:
+            reason = self._admit(sender, monotonic_ns)
+            if reason:
+                return reason
         if len(payload) < self._shortest:
             return "too_short"
-        if sender_port == self._policy.port:
+        if sender_port == self._port:
             return "from_our_port"
-        if (twamp or self._signed) and is_reply(payload, authenticated=self._signed):
-            return "reply"
-        return self._admit(sender, monotonic_ns) if self._admit is not None else ""
-
-    def _fields(self, payload: bytes) -> tuple[int, int, int, int]:
-        """Sequence, T1, error estimate, SSID."""
-        if self._signed:
-            return REQUEST_SIGNED.unpack_from(payload)
-        if len(payload) < BASE_OCTETS:
-            payload = payload.ljust(BASE_OCTETS, b"\0")
-        return REQUEST.unpack_from(payload)
+        return "reply" if is_reply(payload, authenticated=self._signed) else ""
 
     def _authenticate(
         self,
-        session: Session | None,
         place: _Place,
         payload: bytes,
         fields: tuple[int, int, int, int],
@@ -244,6 +259,7 @@ class ReflectorSession:
         monotonic_ns: int,
     ) -> Session | str:
         """The session of a packet that is signed and new, or why it is not answered."""
+        session = self._sessions.get(place)
         key = self._signer(payload, session)
         if key is None:
             return "unauthenticated"
@@ -288,18 +304,6 @@ class ReflectorSession:
         for place in [one for one, session in self._sessions.items() if session.last_ns < oldest]:
             del self._sessions[place]
 
-    def _tell(self, session: Session | None, sequence: int, monotonic_ns: int) -> _Told:
-        """Take the next number of a session; without state the sender's own comes back."""
-        if session is None:
-            self.without_state += 1
-            return sequence, (0, 0, 0), 0
-        session.last_ns = monotonic_ns
-        own = session.transmitted
-        session.transmitted += 1
-        if not self._policy.stateful:
-            return sequence, (0, 0, 0), 0
-        return own % SEQUENCES, session.follow_up(), own + 1
-
     def _extensions(
         self,
         payload: bytes,
@@ -310,7 +314,7 @@ class ReflectorSession:
         traffic_class: int | None,
     ) -> Answered:
         """Answer what stands behind the base packet."""
-        region = payload[self._base :]
+        region = payload[len(base) :]
         if not self._policy.keys:
             usual = _only_follow_up(region, told[1])
             if usual is not None:
@@ -320,13 +324,13 @@ class ReflectorSession:
             sender=sender,
             sender_port=sender_port,
             local=local,
-            local_port=self._policy.port,
+            local_port=self._port,
             traffic_class=traffic_class,
-            received=told[2] % SEQUENCES,
-            transmitted=told[2] % SEQUENCES,
+            received=told[2] & SEQUENCE_MASK,
+            transmitted=told[2] & SEQUENCE_MASK,
             follow_up=told[1],
             sync_source=self._sync_source,
-            permitted_dscps=self._policy.permitted_dscps,
+            permitted_dscps=self._permitted,
             reported_location=self._policy.report_location,
         )
         key = session.key if session is not None else None
@@ -339,9 +343,12 @@ class ReflectorSession:
             replied=base[:4],
         )
 
-    def _permitted(self, dscp: int) -> bool:
-        permitted = self._policy.permitted_dscps
-        return permitted is None or dscp in permitted
+
+def _key_of(session: Session | None) -> Key:
+    """The key of a session that has been authenticated."""
+    assert session is not None
+    assert session.key is not None
+    return session.key
 
 
 def _only_follow_up(region: bytes, follow_up: tuple[int, int, int]) -> bytes | None:

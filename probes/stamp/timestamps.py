@@ -13,7 +13,10 @@ from typing import NamedTuple
 NTP_UNIX_SECONDS = 2_208_988_800
 """From 1900 to 1970."""
 SECOND_NS = 1_000_000_000
+_NTP_UNIX = NTP_UNIX_SECONDS << 32
 _LOW = 0xFFFF_FFFF
+_ALL = 0xFFFF_FFFF_FFFF_FFFF
+_HALF_ERA = 1 << 63
 _HALF = 1 << 31
 _WRAP = 1 << 32
 MAX_SCALE = 63
@@ -22,16 +25,14 @@ MAX_MULTIPLIER = 255
 
 def to_ntp(unix_ns: int) -> int:
     """As 64 bits of NTP time. One unit is 0.23 ns: no nanosecond is lost."""
-    seconds, nanoseconds = divmod(unix_ns, SECOND_NS)
-    return (seconds + NTP_UNIX_SECONDS & _LOW) << 32 | (nanoseconds << 32) // SECOND_NS
+    return (unix_ns << 32) // SECOND_NS + _NTP_UNIX & _ALL
 
 
 def from_ntp(timestamp: int, near_unix_ns: int) -> int:
     """64 bits of NTP time as Unix nanoseconds, in the era that lies nearest; rounded."""
-    near = near_unix_ns // SECOND_NS + NTP_UNIX_SECONDS
-    seconds = near + ((timestamp >> 32) - near + _HALF) % _WRAP - _HALF
-    fraction = (timestamp & _LOW) * SECOND_NS + _HALF >> 32
-    return (seconds - NTP_UNIX_SECONDS) * SECOND_NS + fraction
+    near = (near_unix_ns << 32) // SECOND_NS
+    since_1970 = near - _HALF_ERA + (timestamp - _NTP_UNIX - near + _HALF_ERA & _ALL)
+    return since_1970 * SECOND_NS + _HALF >> 32
 
 
 def to_ptp(unix_ns: int) -> int:

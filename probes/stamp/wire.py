@@ -33,10 +33,13 @@ UNKNOWN_TTL = 255
 """What a reflector writes where it cannot see the TTL (RFC 5357 section 4.2.1)."""
 SEQUENCES = 1 << 32
 
-REQUEST = struct.Struct("!IQHH28x")
-REQUEST_SIGNED = struct.Struct("!I12xQHH68x")
-REPLY = struct.Struct("!IQHHQIQHHB3x")
-REPLY_SIGNED = struct.Struct("!I12xQHH4xQ8xI12xQH6xB15x")
+OPEN_REQUEST = struct.Struct("!IQHH28x")
+SIGNED_REQUEST = struct.Struct("!I12xQHH68x")
+OPEN_REPLY = struct.Struct("!IQHHQIQH2xB3x")
+SIGNED_REPLY = struct.Struct("!I12xQHH4xQ8xI12xQH6xB15x")
+
+
+_NO_TIME = bytes(8)
 
 
 class WireError(ValueError):
@@ -73,14 +76,12 @@ def base_octets(*, authenticated: bool) -> int:
 
 def encode_request(request: Request, *, authenticated: bool = False) -> bytes:
     """The base packet. Of the authenticated one the 96 octets that are to be signed."""
-    return (REQUEST_SIGNED if authenticated else REQUEST).pack(*request)
+    return (SIGNED_REQUEST if authenticated else OPEN_REQUEST).pack(*request)
 
 
 def encode_reply(reply: Reply, *, authenticated: bool = False) -> bytes:
     """The base packet. Of the authenticated one the 96 octets that are to be signed."""
-    if authenticated:
-        return REPLY_SIGNED.pack(*reply)
-    return REPLY.pack(*reply[:8], 0, reply.sender_ttl)
+    return (SIGNED_REPLY if authenticated else OPEN_REPLY).pack(*reply)
 
 
 def decode_request(payload: bytes, *, authenticated: bool = False) -> Request:
@@ -92,10 +93,10 @@ def decode_request(payload: bytes, *, authenticated: bool = False) -> Request:
     if authenticated:
         if len(payload) < AUTHENTICATED_OCTETS:
             raise WireError(f"{len(payload)} octets, an authenticated packet has 112")
-        return Request(*REQUEST_SIGNED.unpack_from(payload))
+        return Request(*SIGNED_REQUEST.unpack_from(payload))
     if len(payload) < 14:
         raise WireError(f"{len(payload)} octets, the shortest request has 14")
-    return Request(*REQUEST.unpack_from(_at_least_base(payload)))
+    return Request(*OPEN_REQUEST.unpack_from(_at_least_base(payload)))
 
 
 def decode_reply(payload: bytes, *, authenticated: bool = False) -> Reply:
@@ -107,11 +108,10 @@ def decode_reply(payload: bytes, *, authenticated: bool = False) -> Reply:
     if authenticated:
         if len(payload) < AUTHENTICATED_OCTETS:
             raise WireError(f"{len(payload)} octets, an authenticated packet has 112")
-        return Reply._make(REPLY_SIGNED.unpack_from(payload))
+        return Reply._make(SIGNED_REPLY.unpack_from(payload))
     if len(payload) < TWAMP_REPLY_OCTETS:
         raise WireError(f"{len(payload)} octets, the shortest reply has 41")
-    fields = REPLY.unpack_from(_at_least_base(payload))
-    return Reply(*fields[:8], fields[9])
+    return Reply._make(OPEN_REPLY.unpack_from(_at_least_base(payload)))
 
 
 def is_reply(payload: bytes, *, authenticated: bool = False) -> bool:
@@ -122,7 +122,7 @@ def is_reply(payload: bytes, *, authenticated: bool = False) -> bool:
     zeros at the five octets where every reply has them, or only by a chance of one in 2 ** 40.
     """
     if authenticated:
-        return payload[32:40] != bytes(8)
+        return payload[32:40] != _NO_TIME
     return (
         payload[16:24] != bytes(8)
         and payload[38:40] == b"\0\0"
