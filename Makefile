@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The build of an editable package warns about folders that are as they should be.
 PIP := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip
 
-.PHONY: demo test check fuzz fmt setup setup-demo clean
+.PHONY: demo test check lint mypy pyright fuzz fmt setup setup-demo clean
 
 demo: setup-demo  ## measure an emulated internet and write a report
 	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
@@ -14,13 +14,19 @@ test: setup  ## all tests; the lab tests need namespaces
 	@sh .ci/system-packages
 	@$(BIN)/python -m pytest $(TEST_OPTIONS)
 
-check: setup  ## lint, types, layers, spelling
+check: lint mypy pyright  ## lint, types, layers, spelling; -j2 runs the two type checkers at once
+
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/pyright
 	PYTHONPATH=. $(BIN)/lint-imports
 	$(BIN)/codespell
+
+mypy: setup
+	$(BIN)/mypy
+
+pyright: setup
+	$(BIN)/pyright
 
 fmt: setup  ## format and fix what can be fixed
 	$(BIN)/ruff format .
