@@ -28,7 +28,9 @@ class StampedIcmpSocket(StampedSocket):
         *,
         privileged: bool,
     ) -> None:
-        super().__init__(sock, family, data_bytes=MESSAGE_BYTES, error_queue=not privileged)
+        super().__init__(
+            sock, family, data_bytes=MESSAGE_BYTES, error_queue=not privileged, headers=False
+        )
         self._listener = listener
         self._privileged = privileged
         self._strips_header = privileged and family is AddressFamily.IPV4

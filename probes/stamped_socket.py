@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import QueuedError
 from pathbudget.probes.failures import from_refused_call
-from pathbudget.probes.packets import Packet, Packets, Received, SinglePackets
+from pathbudget.probes.message_batch import open_packets
+from pathbudget.probes.packets import Packet, Packets, Received
 from pathbudget.probes.record import AddressFamily, Failure, Stage
 
 PENDING_ERRORS = 3
@@ -24,11 +25,18 @@ class StampedSocket:
     """Owns the socket; `wake` is called whenever there is something in either queue.
 
     `error_queue` is whether ICMP errors about earlier packets come with later calls (IP_RECVERR): a
-    call that is refused is then made again, because nothing was sent.
+    call that is refused is then made again, because nothing was sent. `headers` is whether local
+    address and traffic class are reported.
     """
 
     def __init__(
-        self, sock: socket.socket, family: AddressFamily, *, data_bytes: int, error_queue: bool
+        self,
+        sock: socket.socket,
+        family: AddressFamily,
+        *,
+        data_bytes: int,
+        error_queue: bool,
+        headers: bool,
     ) -> None:
         self._socket = sock
         self._family = family
@@ -39,7 +47,7 @@ class StampedSocket:
         self._errors: list[QueuedError] = []
         sock.setblocking(False)
         stamps.switch_on(sock, stamps.DATAGRAM_STAMPS)
-        self._packets: Packets = SinglePackets(sock, data_bytes)
+        self._packets: Packets = open_packets(sock, data_bytes, headers=headers)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(sock.fileno(), self.poll)
 

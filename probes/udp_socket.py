@@ -28,7 +28,7 @@ class StampedUdpSocket(StampedSocket):
         family: AddressFamily,
         listener: Callable[[DatagramBatch], None],
     ) -> None:
-        super().__init__(sock, family, data_bytes=DATAGRAM_BYTES, error_queue=True)
+        super().__init__(sock, family, data_bytes=DATAGRAM_BYTES, error_queue=True, headers=True)
         self._listener = listener
         self._port = int(sock.getsockname()[1])
 
