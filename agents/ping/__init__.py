@@ -1,1 +1,1 @@
-"""The live view: many hosts at once, as smoke in the terminal or as JSON lines."""
+"""The live view: many hosts at once, their distributions drawn as smoke over time."""

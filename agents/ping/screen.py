@@ -1,0 +1,169 @@
+"""The whole picture: every host a row, a few of them a chart. Pure: what is known in, lines out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from pathbudget.agents.ping import rows, words
+from pathbudget.agents.ping.figures import figures
+from pathbudget.agents.ping.host_state import HostState
+from pathbudget.agents.ping.smoke import AXIS, chart
+from pathbudget.agents.units import format_duration
+
+LOWEST_CHART, HIGHEST_CHART = 4, 16
+AROUND_CHART = 3
+"""Lines of a pane that are not chart: its title, its losses, its time axis."""
+MOST_PANES = 4
+SHOWN_OUTAGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One series and how it is measured (``raw``, ``dgm``, ``tcp``, ``udp``)."""
+
+    state: HostState
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that is drawn. Times in nanoseconds."""
+
+    shown: Sequence[Shown]
+    method: str
+    column_ns: int
+    elapsed_ns: int
+    floor_ns: int | None = None
+    notices: Sequence[str] = field(default_factory=tuple[str, ...])
+
+
+def screen(picture: Picture, width: int, height: int) -> list[Text]:
+    """What fits: rows first, then charts of the first hosts, then what the letters mean."""
+    head = _head(picture, width)
+    foot = _foot(picture)
+    body, left_over = _rows(picture, width, height - len(head) - len(foot))
+    lines = [*head, *body, *_panes(picture, width, left_over), *foot]
+    return [_cut(line, width) for line in lines[:height]]
+
+
+def final(picture: Picture, width: int) -> list[Text]:
+    """Every host, without charts; for the end."""
+    blocks = _blocks(picture, width)
+    lines = [*_head(picture, width), *(line for block in blocks for line in block)]
+    lines += [Text(one) for one in (*_outages(picture, len(picture.shown)), *words.LEGEND)]
+    return [_cut(line, width) for line in lines]
+
+
+def noise_text(floor_ns: int | None) -> str:
+    """What a difference between two numbers must exceed to mean anything."""
+    if floor_ns is None:
+        return "The noise floor of this host is not known."
+    micro = floor_ns < 10_000_000
+    size = f"{words.duration(floor_ns, micro=micro)} {'us' if micro else 'ms'}"
+    return f"Differences under {size} are noise here."
+
+
+def _head(picture: Picture, width: int) -> list[Text]:
+    hosts = len({one.state.host for one in picture.shown})
+    many = "1 host" if hosts == 1 else f"{hosts} hosts"
+    title = f"{many}, {picture.method}, for {_clock(picture.elapsed_ns)}."
+    noise = noise_text(picture.floor_ns)
+    together = len(title) + 1 + len(noise) <= width
+    head = [f"{title} {noise}"] if together else [title, noise]
+    return [*(Text(one) for one in head), *(Text(one, "yellow") for one in picture.notices)]
+
+
+def _foot(picture: Picture) -> list[Text]:
+    lines = [Text(one, "bold red") for one in _outages(picture, SHOWN_OUTAGES)]
+    return [*lines, *(Text(one, "dim") for one in words.LEGEND)]
+
+
+def _outages(picture: Picture, most: int) -> list[str]:
+    """The latest outage of each host, the latest last."""
+    known = [
+        (outage.first_lost_unix_ns, words.outage_text(one.state.host, outage))
+        for one in picture.shown
+        if (outage := one.state.watch.ongoing or one.state.last_outage) is not None
+    ]
+    return [text for _, text in sorted(known)[-most:]]
+
+
+def _blocks(picture: Picture, width: int) -> list[list[Text]]:
+    size = _widths(picture, width)
+    floor_ns = picture.floor_ns or 0
+    found = [rows.block(one.state, one.mode, size, floor_ns) for one in picture.shown]
+    return [[rows.heading(size, format_duration(picture.column_ns))], *found]
+
+
+def _widths(picture: Picture, width: int) -> rows.Widths:
+    return rows.widths(width, max((len(one.state.host) for one in picture.shown), default=0))
+
+
+def _rows(picture: Picture, width: int, room: int) -> tuple[list[Text], int]:
+    """As many hosts as there is room for, those in trouble before the others."""
+    heading, *blocks = _blocks(picture, width)
+    lines = list(heading)
+    if sum(map(len, blocks)) + 1 <= room:
+        lines += [line for block in blocks for line in block]
+        return lines, room - len(lines)
+    trouble = [_in_trouble(one.state) for one in picture.shown]
+    order = sorted(range(len(blocks)), key=lambda at: not trouble[at])
+    chosen: list[int] = []
+    room -= 2  # the heading, and the line about the others
+    for at in order:
+        if len(blocks[at]) > room:
+            break
+        chosen.append(at)
+        room -= len(blocks[at])
+    lines += [line for at in sorted(chosen) for line in blocks[at]]
+    hidden = len(blocks) - len(chosen)
+    bad = sum(trouble) - sum(trouble[at] for at in chosen)
+    lines.append(Text(f"{hidden} more rows, {bad} of them losing packets; all at the end.", "dim"))
+    return lines, 0
+
+
+def _in_trouble(state: HostState) -> bool:
+    """Losing now, or in the last minute's worth of columns."""
+    recent = state.strip.columns(6)
+    return state.watch.ongoing is not None or any(one is not None and one.lost for one in recent)
+
+
+def _panes(picture: Picture, width: int, room: int) -> list[Text]:
+    """Charts of the first hosts, all of one height."""
+    count = min(len(picture.shown), MOST_PANES, room // (LOWEST_CHART + AROUND_CHART))
+    if not count:
+        return []
+    height = min(HIGHEST_CHART, room // count - AROUND_CHART)
+    return [line for one in picture.shown[:count] for line in _pane(picture, one, width, height)]
+
+
+def _pane(picture: Picture, one: Shown, width: int, height: int) -> list[Text]:
+    state, shown = one.state, figures(one.state)
+    columns = state.strip.columns(max(1, width - AXIS))
+    unit = "us" if shown.micro else "ms"
+    last = f"last {words.duration(state.last_ns, micro=shown.micro)} {unit}"
+    address = f" ({state.address})" if state.address not in ("", state.host) else ""
+    title = f"{state.host}{address} {last}"
+    if shown.micro and picture.floor_ns is not None:
+        title += f" (noise {words.duration(picture.floor_ns, micro=True)} us)"
+    lines = chart(columns, width, height, micro=shown.micro, floor_ns=picture.floor_ns or 0)
+    return [Text(title, "bold"), *lines, _time_axis(len(columns) * picture.column_ns, len(columns))]
+
+
+def _time_axis(span_ns: int, columns: int) -> Text:
+    left, right = f"-{_clock(span_ns)}", "now"
+    gap = columns - len(left) - len(right)
+    return Text(" " * AXIS + (left + " " * gap + right if gap > 0 else right), "dim")
+
+
+def _clock(duration_ns: int) -> str:
+    minutes, seconds = divmod(duration_ns // 1_000_000_000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width)
+    line.no_wrap = True
+    return line
