@@ -7,7 +7,6 @@ says *synchronised*; it may take 0.2 s. An event loop has `clock_survey.ClockSur
 
 import ctypes
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -30,7 +29,7 @@ NEEDS_THE_KERNEL = frozenset({"ptp4l"})
 """Daemons that may be right about a clock that nobody carries over to the wall clock."""
 
 
-class KernelTime(NamedTuple):
+class KernelTime(msgspec.Struct, frozen=True):
     """The return value of adjtimex(2) and the fields that matter."""
 
     state: int

@@ -5,6 +5,8 @@ import resource
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 STAT = Path("/proc/stat")
 PROC = Path("/proc")
 SYS = Path("/sys")
@@ -44,7 +46,7 @@ def steal_ratio(before: CpuTicks | None, after: CpuTicks | None) -> float:
     return min(1.0, stolen / total) if total > 0 else 0.0
 
 
-class Scheduling(NamedTuple):
+class Scheduling(msgspec.Struct, frozen=True):
     """How soon the kernel lets this process run; None where it does not say."""
 
     timer_slack_ns: int | None

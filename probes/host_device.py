@@ -6,7 +6,8 @@ import socket
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from pathbudget.probes.host_cpu import SYS, read_number
 from pathbudget.probes.host_route import egress_device
@@ -26,17 +27,25 @@ _COALESCE_WORDS = 23
 _TIMESTAMP_WORDS = 11
 
 
-class Device(NamedTuple):
+class Device(msgspec.Struct, frozen=True):
     """One network device; None where its driver does not say."""
 
     name: str
-    hold_ns: int | None = None
-    """Longest time it may hold a packet back before the kernel sees it: interrupt coalescing
-    (`rx-usecs`, or `rx-usecs-high` where adaptive) and `gro_flush_timeout`."""
+    coalescing_ns: int | None = None
+    """Longest time before it interrupts: `rx-usecs`, or `rx-usecs-high` where adaptive."""
+    flush_ns: int | None = None
+    """How long the kernel may hold packets back to join them (`gro_flush_timeout`)."""
     receive_offload: bool | None = None
     """Whether it joins packets before the kernel stamps them (GRO or LRO)."""
     hardware_stamps: bool | None = None
     """Whether it can stamp packets itself. We use the kernel's stamps in any case."""
+
+    @property
+    def hold_ns(self) -> int | None:
+        """Longest time that a packet may wait before the kernel stamps it."""
+        if self.coalescing_ns is None and not self.flush_ns:
+            return None
+        return (self.coalescing_ns or 0) + (self.flush_ns or 0)
 
 
 def read_devices(destinations: Sequence[str] = ANYWHERE) -> tuple[Device, ...]:
@@ -50,7 +59,8 @@ def read_device(name: str, sys: Path = SYS) -> Device:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         return Device(
             name=name,
-            hold_ns=_hold_ns(sock, name, sys),
+            coalescing_ns=_coalescing_ns(sock, name),
+            flush_ns=read_number(sys / "class" / "net" / name / "gro_flush_timeout"),
             receive_offload=_receive_offload(sock, name),
             hardware_stamps=_hardware_stamps(sock, name),
         )
@@ -67,12 +77,9 @@ def _ask(sock: socket.socket, name: str, command: int, words: int) -> tuple[int,
     return struct.unpack(f"{words}I", answer.raw)
 
 
-def _hold_ns(sock: socket.socket, name: str, sys: Path) -> int | None:
-    coalesced = longest_coalescing_us(_ask(sock, name, ETHTOOL_GCOALESCE, _COALESCE_WORDS))
-    flushed = read_number(sys / "class" / "net" / name / "gro_flush_timeout")
-    if coalesced is None and not flushed:
-        return None
-    return (coalesced or 0) * 1_000 + max(0, flushed or 0)
+def _coalescing_ns(sock: socket.socket, name: str) -> int | None:
+    longest = longest_coalescing_us(_ask(sock, name, ETHTOOL_GCOALESCE, _COALESCE_WORDS))
+    return None if longest is None else longest * 1_000
 
 
 def longest_coalescing_us(words: tuple[int, ...] | None) -> int | None:

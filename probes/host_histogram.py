@@ -1,6 +1,8 @@
 """Quantiles of a host's own delays, in constant memory: a histogram of logarithmic buckets."""
 
+import math
 import operator
+from bisect import bisect_left
 from itertools import accumulate
 
 PRECISION_BITS = 4
@@ -40,12 +42,11 @@ class DelayHistogram:
         The upper edge of its bucket: never too small, too large by a sixteenth at most. None where
         nothing was counted.
         """
-        total = self.total
-        if not total:
+        reached = list(accumulate(self.counts))
+        if not reached[-1]:
             return None
-        rank = max(1, int(-(-total * share // 1)))
-        reached = accumulate(self.counts)
-        return _upper_edge(next(index for index, below in enumerate(reached) if below >= rank))
+        rank = max(1, math.ceil(reached[-1] * share))
+        return _upper_edge(bisect_left(reached, rank))
 
     def add(self, other: "DelayHistogram") -> None:
         """Count everything that `other` counted."""
@@ -56,12 +57,11 @@ class DelayHistogram:
         self.counts = [0] * BUCKETS
 
 
-def together(*parts: DelayHistogram) -> DelayHistogram:
-    """A histogram of everything that `parts` counted."""
-    whole = DelayHistogram()
-    for part in parts:
-        whole.add(part)
-    return whole
+def together(one: DelayHistogram, other: DelayHistogram) -> DelayHistogram:
+    """A histogram of everything that both counted."""
+    both = DelayHistogram()
+    both.counts = list(map(operator.add, one.counts, other.counts))
+    return both
 
 
 def _upper_edge(index: int) -> int:

@@ -21,6 +21,7 @@ COMMANDS: tuple[str, ...] = (
     "lab",
     "reflector",
     "responder",
+    "doctor",
     "capabilities",
 )
 """Modules of this folder in the order of the help; each has ``register(application)``."""
