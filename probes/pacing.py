@@ -18,7 +18,7 @@ from pathbudget.probes.timer import Alarm
 
 Due = TypeVar("Due")
 
-AT_ONCE = 256
+AT_ONCE = 64
 """Items a call at most, but for those due at the very same time: they stay together."""
 AT_THE_START = 1
 """Monotonic time that has always passed: `due` is read in the event loop, not by the caller."""

@@ -164,9 +164,9 @@ class Controller:
 
 
 def _reserve(plan: VantagePlan) -> int:
-    share = 1 - plan.resume_at_ns / plan.duration_ns
-    shots = sum(plan.duration_ns / series.interval_ns for series in plan.series) * share
-    return min(RESERVE_AT_MOST, int(shots * SAMPLES_PER_SHOT * BYTES_PER_SAMPLE) + 65_536)
+    left_ns = None if plan.duration_ns is None else plan.duration_ns - plan.resume_at_ns
+    shots = sum(series.expected_shots(left_ns) for series in plan.series)
+    return int(min(RESERVE_AT_MOST, shots * SAMPLES_PER_SHOT * BYTES_PER_SAMPLE + 65_536))
 
 
 def _exception(kind: str, capability: str, text: str) -> PathbudgetError:

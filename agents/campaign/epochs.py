@@ -24,6 +24,10 @@ class Epoch:
     failure: Failure | None
     """Why there is no address."""
     started_monotonic_ns: int
+    packets: int
+    """What one shot puts on the wire."""
+    resolves: bool
+    """Whether each shot times the resolution of the name too."""
     fired: int = 0
     answered: int = 0
 
@@ -38,9 +42,18 @@ def literal_family(host: str) -> AddressFamily | None:
 
 
 def envelope(
-    epoch: Epoch, plan: VantagePlan, *, identifier: str, started_unix_ns: int, software: str
+    epoch: Epoch,
+    plan: VantagePlan,
+    *,
+    identifier: str,
+    started_unix_ns: int,
+    software: str,
+    scheduling: str = "",
 ) -> Measurement:
-    """The measurement of an epoch as it begins, without samples."""
+    """The measurement of an epoch as it begins, without samples.
+
+    `scheduling` is how the kernel schedules the sender where that is not the usual way.
+    """
     series = epoch.plan
     return Measurement(
         id=identifier,
@@ -54,6 +67,6 @@ def envelope(
         address=epoch.address,
         family=epoch.family,
         options={**series.options, "timeout_ns": series.timeout_ns, "run": plan.run_id},
-        schedule=schedule_text(series, plan.seed),
+        schedule=f"{schedule_text(series, plan.seed)} {scheduling}".rstrip(),
         software=software,
     )

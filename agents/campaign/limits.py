@@ -21,6 +21,8 @@ class PlannedCost:
     """By vantage."""
     packets_per_second_per_target: dict[str, float]
     """By target host, all vantages together."""
+    packets_of_a_train: int
+    """What the longest train puts on the wire within its first second."""
 
 
 def planned_cost(plan: CampaignPlan, table: Mapping[str, ProbeSpec]) -> PlannedCost:
@@ -28,16 +30,25 @@ def planned_cost(plan: CampaignPlan, table: Mapping[str, ProbeSpec]) -> PlannedC
     per_vantage: defaultdict[str, float] = defaultdict(float)
     per_target: defaultdict[str, float] = defaultdict(float)
     shots = packets = octets = 0.0
+    of_a_train = 0
     for vantage in plan.vantages:
         for series in vantage.series:
-            cost, expected = _cost(series, table), vantage.duration_ns / series.interval_ns
+            cost, expected = _cost(series, table), series.expected_shots(vantage.duration_ns)
             shots += expected
             packets += expected * cost.packets
             octets += expected * cost.bytes
-            rate = cost.packets * SECOND_NS / series.interval_ns
+            rate = cost.packets * series.expected_shots(SECOND_NS)
             per_vantage[vantage.vantage.name] += rate
             per_target[series.target.host] += rate
-    return PlannedCost(shots, packets, octets, dict(per_vantage), dict(per_target))
+            of_a_train = max(of_a_train, cost.packets * _within_a_second(series))
+    return PlannedCost(shots, packets, octets, dict(per_vantage), dict(per_target), of_a_train)
+
+
+def _within_a_second(series: SeriesPlan) -> int:
+    """Sends of one train in its first second."""
+    if series.train_gap_ns == 0:
+        return series.train
+    return min(series.train, 1 + SECOND_NS // series.train_gap_ns)
 
 
 def _cost(series: SeriesPlan, table: Mapping[str, ProbeSpec]) -> Cost:
@@ -63,6 +74,10 @@ def broken_limits(plan: CampaignPlan, cost: PlannedCost) -> list[tuple[str, str,
         what = f"the plan puts {cost.bytes:.0f} bytes on the wire"
         advice = f"at most {plan.limits.bytes}: a shorter duration, or a higher limit"
         broken.append(("limits.bytes", what, advice))
+    if cost.packets_of_a_train > per_vantage:
+        what = f"a train puts {cost.packets_of_a_train} packets on the wire within a second"
+        advice = f"at most {per_vantage}: a shorter train, a longer train_gap, or a higher limit"
+        broken.append(("limits.packets_per_second", what, advice))
     return broken
 
 

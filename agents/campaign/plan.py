@@ -5,13 +5,18 @@ VantagePlan     all that one worker needs; it travels to the worker as JSON
 SeriesPlan      one target x probe x address family, with its schedule
 """
 
-import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
-from pathbudget.agents.campaign.schedule import ScheduleKind, send_times, series_rng
+from pathbudget.agents.campaign.merging import Shot, merge
+from pathbudget.agents.campaign.schedule import (
+    ScheduleKind,
+    Train,
+    send_times,
+    series_rng,
+    train_times,
+)
 from pathbudget.agents.units import format_duration
 from pathbudget.probes.contract import Option
 from pathbudget.probes.record import AddressFamily, Target, Vantage
@@ -31,6 +36,14 @@ class SeriesPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     schedule: ScheduleKind = ScheduleKind.POISSON
     family: AddressFamily | None = None
     options: dict[str, Option] = {}
+    train: int = 1
+    """Packets that leave at each instant of the schedule, with consecutive numbers."""
+    train_gap_ns: int = 0
+    """From one packet of a train to the next; 0 is back to back."""
+
+    def expected_shots(self, duration_ns: int | None) -> float:
+        """Sends in that time on average; without end where it has none."""
+        return float("inf") if duration_ns is None else self.train * duration_ns / self.interval_ns
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -57,7 +70,8 @@ class VantagePlan(msgspec.Struct, frozen=True, omit_defaults=True):
     campaign: str
     run_id: str
     seed: int
-    duration_ns: int
+    duration_ns: int | None
+    """None: until somebody stops it."""
     namespace: str = ""
     source: dict[AddressFamily, str] = {}
     packets_per_second: int = 500
@@ -77,30 +91,37 @@ class CampaignPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DueShot:
-    """One send of the plan: when, of which series, and its number in that series."""
+def due_shots(plan: VantagePlan) -> Iterator[Shot]:
+    """All sends of one vantage in order of time, those of an earlier run left out.
 
-    offset_ns: int
-    series: int
-    seq: int
-
-
-def due_shots(plan: VantagePlan) -> Iterator[DueShot]:
-    """All sends of one vantage in order of time, those of an earlier run left out."""
-    streams = [_series_shots(plan, index) for index in range(len(plan.series))]
-    for shot in heapq.merge(*streams):
-        if shot.offset_ns >= plan.resume_at_ns:
+    A shot is (offset from the start in ns, index of its series, its number in that series). A train
+    that has begun before the end of the plan is sent whole.
+    """
+    streams = [_times(plan, series) for series in plan.series]
+    per_ns = sum(series.train / series.interval_ns for series in plan.series)
+    for shot in merge(streams, 1 / per_ns if per_ns else 1.0):
+        if shot[0] >= plan.resume_at_ns:
             yield shot
 
 
-def _series_shots(plan: VantagePlan, index: int) -> Iterator[DueShot]:
-    series = plan.series[index]
+def _times(plan: VantagePlan, series: SeriesPlan) -> Iterator[int]:
     rng = series_rng(plan.seed, plan.vantage.name, *series.key)
-    times = send_times(series.schedule, series.interval_ns, plan.duration_ns, rng)
-    return (DueShot(offset, index, seq) for seq, offset in enumerate(times))
+    instants = send_times(series.schedule, series.interval_ns, plan.duration_ns, rng)
+    return train_times(instants, Train(series.train, series.train_gap_ns))
 
 
 def schedule_text(series: SeriesPlan, seed: int) -> str:
-    """What goes into `Measurement.schedule`."""
-    return f"{series.schedule} {format_duration(series.interval_ns)} seed {seed}"
+    """What goes into `Measurement.schedule`: ``poisson 1s train 10 gap 0s seed 7``."""
+    return f"{rhythm_text(series)} seed {seed}"
+
+
+def rhythm_text(series: SeriesPlan) -> str:
+    """How a series is paced, whatever the seed."""
+    text = f"{series.schedule} {format_duration(series.interval_ns)}"
+    if series.train > 1:
+        text += f" train {series.train} gap {_gap_text(series.train_gap_ns)}"
+    return text
+
+
+def _gap_text(gap_ns: int) -> str:
+    return format_duration(gap_ns) if gap_ns else "0s"

@@ -2,12 +2,17 @@
 
 Poisson sampling (RFC 2330 section 11.1) sees time averages without bias; its gaps are exponential,
 truncated here at ten times the mean. Periodic sampling (RFC 3432) starts at a random phase, so that
-agents do not run in step.
+agents do not run in step. Either gives instants; a train of packets may leave at each of them, and
+its queueing shows what one packet cannot (back to back: what the narrowest link spreads it to).
 """
 
+import heapq
+import itertools
+import math
 import random
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 TRUNCATION = 10.0
 """A gap is never longer than this many mean gaps (probability 4.5e-5): part of the definition."""
@@ -20,27 +25,70 @@ class ScheduleKind(StrEnum):
     PERIODIC = "periodic"
 
 
+class Train(NamedTuple):
+    """How many packets leave at each instant, and how long after one another (0: back to back)."""
+
+    packets: int = 1
+    gap_ns: int = 0
+
+    @property
+    def length_ns(self) -> int:
+        """From its first packet to its last."""
+        return (self.packets - 1) * self.gap_ns
+
+
 def send_times(
-    kind: ScheduleKind, interval_ns: int, duration_ns: int, rng: random.Random
+    kind: ScheduleKind, interval_ns: int, duration_ns: int | None, rng: random.Random
 ) -> Iterator[int]:
-    """Offsets from the start of the campaign in nanoseconds, ascending, all below `duration_ns`."""
+    """Offsets from the start of the campaign in nanoseconds, ascending, all below `duration_ns`.
+
+    None is for ever: nothing is kept of what has been drawn.
+    """
     if interval_ns <= 0:
         raise ValueError("the interval must be longer than nothing")
     draw = _poisson if kind is ScheduleKind.POISSON else _periodic
     return draw(interval_ns, duration_ns, rng)
 
 
-def _poisson(interval_ns: int, duration_ns: int, rng: random.Random) -> Iterator[int]:
+def train_times(instants: Iterator[int], train: Train) -> Iterator[int]:
+    """The times of all packets, ascending, when a train leaves at each of `instants`.
+
+    The instants never wait: a train that lasts beyond the next one is interleaved with it.
+    """
+    if train.packets == 1:
+        return instants
+    if train.gap_ns == 0:
+        return (instant for instant in instants for _ in range(train.packets))
+    return _interleaved(instants, train)
+
+
+def _interleaved(instants: Iterator[int], train: Train) -> Iterator[int]:
+    times: list[int] = []
+    for instant in instants:
+        while times and times[0] < instant:
+            yield heapq.heappop(times)
+        for place in range(train.packets):
+            heapq.heappush(times, instant + place * train.gap_ns)
+    yield from sorted(times)
+
+
+def _poisson(interval_ns: int, duration_ns: int | None, rng: random.Random) -> Iterator[int]:
+    end = float("inf") if duration_ns is None else duration_ns
+    uniform, log = rng.random, math.log
     offset = 0.0
     while True:
-        offset += min(rng.expovariate(1.0), TRUNCATION) * interval_ns
-        if offset >= duration_ns:
+        # an exponential gap of mean 1, by inversion
+        offset += min(-log(1.0 - uniform()), TRUNCATION) * interval_ns
+        if offset >= end:
             return
         yield int(offset)
 
 
-def _periodic(interval_ns: int, duration_ns: int, rng: random.Random) -> Iterator[int]:
-    yield from range(int(rng.random() * interval_ns), duration_ns, interval_ns)
+def _periodic(interval_ns: int, duration_ns: int | None, rng: random.Random) -> Iterator[int]:
+    first = int(rng.random() * interval_ns)
+    if duration_ns is None:
+        return itertools.count(first, interval_ns)
+    return iter(range(first, duration_ns, interval_ns))
 
 
 def series_rng(seed: int, *key: str) -> random.Random:

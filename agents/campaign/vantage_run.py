@@ -1,54 +1,47 @@
-"""Carries out the plan of one vantage: the schedule on one side, the probes on the other."""
+"""Carries out the plan of one vantage: opens its probes, follows its names, watches its host.
+
+firing.py         the schedule: what is due leaves through the probes
+measurements.py   what comes back: samples into the measurements that are open
+addresses.py      names to addresses
+keeping_up.py     whether this host is fast enough for the plan
+"""
 
 import asyncio
-import contextlib
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
-import msgspec
-
-from pathbudget.agents.campaign.epochs import Epoch, envelope, literal_family
-from pathbudget.agents.campaign.limits import PacketAllowance
-from pathbudget.agents.campaign.plan import DueShot, SeriesPlan, VantagePlan, due_shots
+from pathbudget.agents.campaign.addresses import addresses_of, with_families
+from pathbudget.agents.campaign.epochs import Epoch, literal_family
+from pathbudget.agents.campaign.firing import Firing
+from pathbudget.agents.campaign.keeping_up import PROBLEM, KeepingUp
+from pathbudget.agents.campaign.measurements import OpenMeasurements
+from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
+from pathbudget.agents.campaign.progress_state import Progress
 from pathbudget.agents.campaign.sink import SampleSink
-from pathbudget.agents.version import software_name
 from pathbudget.probes.clock import Clock, ClockWatcher
 from pathbudget.probes.clock_quality import read_clock_quality
-from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec, Shot
-from pathbudget.probes.errors import PrivilegeError, SpoolError
-from pathbudget.probes.identifiers import new_id
+from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec
+from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.host_watch import HostWatch
 from pathbudget.probes.network import Network
-from pathbudget.probes.noise import measure_noise_floor
-from pathbudget.probes.record import (
-    AddressFamily,
-    Failure,
-    FailureKind,
-    NoiseFloor,
-    Sample,
-    Stage,
-)
+from pathbudget.probes.record import AddressFamily, Failure, NoiseFloor
+
+__all__ = ["Progress", "VantageRun"]
 
 UNRESOLVED_RETRY_NS = 5_000_000_000
 """A name that does not resolve is tried again this often, not only every `resolve_every_ns`."""
 WATCH_EVERY_NS = 1_000_000_000
-"""How often the wall clock is looked at for steps."""
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a run is. `reached_ns` is the offset up to which every send has been made."""
-
-    fired: int = 0
-    samples: int = 0
-    failures: dict[str, int] = field(default_factory=dict[str, int])
-    """Probes that failed, by kind of failure."""
-    reached_ns: int = 0
-    problems: list[str] = field(default_factory=list[str])
+"""How often the wall clock is looked at for steps, and the sends for lateness."""
+LOOK_EVERY = 5
+"""The host itself is looked at every so many times."""
 
 
 class VantageRun:
-    """One vantage, one event loop. Call `prepare`, then `run`, then `finish`, whatever happens."""
+    """One vantage, one event loop. Call `prepare`, then `run`, then `finish`, whatever happens.
+
+    `scheduling` says how the kernel schedules this process where that is not the usual way; it is
+    recorded with each measurement.
+    """
 
     def __init__(
         self,
@@ -58,6 +51,7 @@ class VantageRun:
         network: Network,
         clock: Clock,
         sink: SampleSink,
+        scheduling: str = "",
     ) -> None:
         self.progress = Progress(reached_ns=plan.resume_at_ns)
         self.trouble = ""
@@ -67,16 +61,25 @@ class VantageRun:
         self._table = table
         self._network = network
         self._clock = clock
-        self._sink = sink
         self._rng = random.Random()  # secrets of probes and identifiers: never from the seed
         self._watcher = ClockWatcher(clock)
-        self._noise: NoiseFloor | None = None
+        self._host = HostWatch(network, clock)
+        self._host_is_known = False
+        self._keeping_up = KeepingUp()
+        self._measurements = OpenMeasurements(
+            sink,
+            clock=clock,
+            rng=self._rng,
+            host=self._host,
+            progress=self.progress,
+            scheduling=scheduling,
+            on_trouble=self._stop_because,
+        )
         self._probes: dict[str, Probe] = {}
         self._forbidden: dict[str, str] = {}
-        self._epochs: dict[int, Epoch] = {}
         self._current: list[Epoch] = []
         self._next_number = 0
-        self._firing: asyncio.Task[None] | None = None
+        self._firing: Firing | None = None
         self._stopped = False
 
     async def prepare(self) -> None:
@@ -84,34 +87,48 @@ class VantageRun:
 
         Raises PrivilegeError when not one of the plan's probes may be opened.
         """
-        self._noise = await measure_noise_floor(self._network, self._clock)
-        self.plan = await self._with_families(self.plan)
+        self.progress.noise = await self._host.begin()
+        self._host_is_known = True
+        self.plan = await with_families(self.plan, self._network)
         self._open_probes()
         for series in self.plan.series:
-            self._current.append(await self._new_epoch(series))
+            addresses, family, failure = await addresses_of(series, self._network)
+            address = addresses[0] if addresses else ""
+            self._current.append(self._begin_epoch(series, address, family, failure))
 
     async def run(self, start_monotonic_ns: int) -> None:
         """Send everything that is due, then wait for what is out."""
-        self._firing = asyncio.create_task(self._fire_all(start_monotonic_ns))
-        resolving = asyncio.create_task(self._resolve_again_and_again())
-        watching = asyncio.create_task(self._watch_the_clock())
+        if self._stopped:
+            return
+        self._firing = Firing(
+            self.plan,
+            network=self._network,
+            clock=self._clock,
+            current=self._current,
+            probes=self._probes,
+            forbidden=self._forbidden,
+            measurements=self._measurements,
+            progress=self.progress,
+            keeping_up=self._keeping_up,
+        )
+        helpers = [
+            asyncio.create_task(self._resolve_again_and_again()),
+            asyncio.create_task(self._watch()),
+        ]
         try:
-            if self._stopped:
-                self._firing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._firing
+            await self._firing.run(start_monotonic_ns)
             if not self._stopped:
                 await asyncio.gather(*(probe.drain() for probe in self._probes.values()))
         finally:
-            for task in (resolving, watching):
-                task.cancel()
-            await asyncio.gather(resolving, watching, return_exceptions=True)
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
 
     def stop(self) -> None:
         """Send nothing more and do not wait for what is out."""
         self._stopped = True
         if self._firing is not None:
-            self._firing.cancel()
+            self._firing.stop()
 
     def finish(self) -> None:
         """Close the probes, then every measurement. Safe to call at any time, more than once."""
@@ -119,86 +136,25 @@ class VantageRun:
             probe.close()
         self._probes.clear()
         self._watcher.read()
-        for epoch in list(self._epochs.values()):
-            self._end_epoch(epoch)
+        epochs = self._measurements.open()
+        clock, noise = read_clock_quality(self._watcher), self._noise()
+        for epoch in epochs:
+            self._measurements.end(epoch, clock, noise)
 
-    async def _fire_all(self, start_ns: int) -> None:
-        start_ns -= self.plan.resume_at_ns
-        allowance = PacketAllowance(self.plan.packets_per_second, self._clock.monotonic_ns())
-        for due in due_shots(self.plan):
-            await self._network.wait_until(start_ns + due.offset_ns)
-            epoch = self._current[due.series]
-            packets = epoch.spec.cost(epoch.plan.options).packets
-            wait_ns = allowance.wait_ns(packets, self._clock.monotonic_ns())
-            if wait_ns:
-                await self._network.wait_until(self._clock.monotonic_ns() + wait_ns)
-            self._fire(self._current[due.series], due, start_ns)
-            self.progress.reached_ns = due.offset_ns + 1
-        self.progress.reached_ns = self.plan.duration_ns
+    def _stop_because(self, trouble: str) -> None:
+        self.trouble = trouble
+        self.stop()
 
-    def _fire(self, epoch: Epoch, due: DueShot, start_ns: int) -> None:
-        lateness_ns = max(0, self._clock.monotonic_ns() - start_ns - due.offset_ns)
-        self.progress.fired += 1
-        epoch.fired += 1
-        probe = self._probes.get(epoch.plan.probe)
-        if probe is None or epoch.family is None:
-            self._emit_unsent(epoch, due.seq, lateness_ns)
-            return
-        shot = Shot(
-            series=epoch.number,
-            seq=due.seq,
-            target=epoch.plan.target,
-            address=epoch.address,
-            family=epoch.family,
-            timeout_ns=epoch.plan.timeout_ns,
-            lateness_ns=lateness_ns,
-            resolve=epoch.spec.needs_port and literal_family(epoch.plan.target.host) is None,
-        )
-        probe.fire(shot)
-
-    def _emit_unsent(self, epoch: Epoch, seq: int, lateness_ns: int) -> None:
-        forbidden = self._forbidden.get(epoch.plan.probe)
-        failure = Failure(FailureKind.PERMISSION, Stage.SEND, forbidden) if forbidden else None
-        sample = Sample(
-            seq=seq,
-            metric=epoch.spec.primary_metric,
-            sent_unix_ns=self._clock.unix_ns(),
-            failure=failure or epoch.failure,
-            lateness_ns=lateness_ns,
-        )
-        self._emit(epoch.number, sample)
-
-    def _emit(self, number: int, sample: Sample) -> None:
-        epoch = self._epochs.get(number)
-        if epoch is None:  # the epoch has ended while the answer was under way
-            return
-        try:
-            self._sink.append(number, sample)
-        except SpoolError as error:  # called from inside the event loop: nobody above would see it
-            self.trouble = str(error)
-            self.stop()
-            return
-        self.progress.samples += 1
-        if sample.metric == epoch.spec.primary_metric:
-            epoch.answered += 1
-            if sample.failure is not None:
-                kind = str(sample.failure.kind)
-                self.progress.failures[kind] = self.progress.failures.get(kind, 0) + 1
-
-    def _count(self, number: int, word: str) -> None:
-        """Counts that belong to no series go to the first measurement that is open."""
-        if number not in self._epochs:
-            number = next(iter(self._epochs), -1)
-        if number >= 0:
-            self._sink.count(number, word)
+    def _noise(self) -> NoiseFloor | None:
+        return self._host.floor() if self._host_is_known else None
 
     def _open_probes(self) -> None:
         environment = ProbeEnvironment(
             network=self._network,
             clock=self._clock,
             rng=self._rng,
-            emit=self._emit,
-            count=self._count,
+            emit=self._measurements.emit,
+            count=self._measurements.count,
         )
         refused: PrivilegeError | None = None
         for series in self.plan.series:
@@ -218,45 +174,6 @@ class VantageRun:
         if refused is not None and not self._probes:
             raise refused
 
-    async def _with_families(self, plan: VantagePlan) -> VantagePlan:
-        """The plan with every series that is open to any family split into those that exist."""
-        series: list[SeriesPlan] = []
-        for one in plan.series:
-            families = (one.family,) if one.family else await self._families(one)
-            series.extend(msgspec.structs.replace(one, family=family) for family in families)
-        return msgspec.structs.replace(plan, series=tuple(series))
-
-    async def _families(self, series: SeriesPlan) -> tuple[AddressFamily | None, ...]:
-        literal = literal_family(series.target.host)
-        if literal is not None:
-            return (literal,)
-        found: list[AddressFamily | None] = []
-        for family in AddressFamily:
-            answer = await self._network.resolve(series.target.host, family)
-            if isinstance(answer, Failure):
-                continue
-            if self._network.has_route(answer.addresses[0], family):
-                found.append(family)
-        return tuple(found) or (None,)
-
-    async def _new_epoch(self, series: SeriesPlan) -> Epoch:
-        addresses, family, failure = await self._addresses(series)
-        return self._begin_epoch(series, addresses[0] if addresses else "", family, failure)
-
-    async def _addresses(
-        self, series: SeriesPlan
-    ) -> tuple[Sequence[str], AddressFamily | None, Failure | None]:
-        """Addresses of the first family that has some; without any, why there are none."""
-        if literal_family(series.target.host) is not None:
-            return (series.target.host,), series.family, None
-        failure = None
-        for family in (series.family,) if series.family else tuple(AddressFamily):
-            answer = await self._network.resolve(series.target.host, family)
-            if not isinstance(answer, Failure):
-                return answer.addresses, family, None
-            failure = failure or answer
-        return (), None, failure
-
     def _begin_epoch(
         self,
         series: SeriesPlan,
@@ -265,62 +182,54 @@ class VantageRun:
         failure: Failure | None,
     ) -> Epoch:
         number, self._next_number = self._next_number, self._next_number + 1
+        spec = self._table[series.kind]
         epoch = Epoch(
             number=number,
             plan=series,
-            spec=self._table[series.kind],
+            spec=spec,
             address=address,
             family=family,
             failure=failure,
             started_monotonic_ns=self._clock.monotonic_ns(),
+            packets=spec.cost(series.options).packets,
+            resolves=spec.needs_port and literal_family(series.target.host) is None,
         )
-        now = self._clock.unix_ns()
-        measurement = envelope(
-            epoch,
-            self.plan,
-            identifier=new_id(now, self._rng),
-            started_unix_ns=now,
-            software=software_name(),
-        )
-        self._epochs[number] = epoch
-        self._sink.begin(number, measurement)
+        self._measurements.begin(epoch, self.plan)
         return epoch
-
-    def _end_epoch(self, epoch: Epoch) -> None:
-        """Shots that are still out are counted: nobody knows their fate, so they have no sample."""
-        for _ in range(epoch.fired - epoch.answered):
-            self._sink.count(epoch.number, "cut_off")
-        del self._epochs[epoch.number]
-        self._sink.end(
-            epoch.number,
-            clock=read_clock_quality(self._watcher),
-            noise=self._noise,
-            duration_ns=self._clock.monotonic_ns() - epoch.started_monotonic_ns,
-        )
 
     async def _resolve_again_and_again(self) -> None:
         """A target that moves is noticed: its epoch ends, and a new one begins."""
-        while True:
-            unresolved = any(epoch.failure is not None for epoch in self._current)
+        named = [
+            index
+            for index, series in enumerate(self.plan.series)
+            if literal_family(series.target.host) is None
+        ]
+        while named:
+            unresolved = any(self._current[index].failure is not None for index in named)
             every_ns = self.plan.resolve_every_ns
-            pause_ns = min(every_ns, UNRESOLVED_RETRY_NS) if unresolved else every_ns
-            await self._pause(pause_ns)
-            for index, epoch in enumerate(self._current):
-                if literal_family(epoch.plan.target.host) is None:
-                    await self._resolve_again(index, epoch)
+            await self._pause(min(every_ns, UNRESOLVED_RETRY_NS) if unresolved else every_ns)
+            for index in named:
+                await self._resolve_again(index, self._current[index])
 
     async def _resolve_again(self, index: int, epoch: Epoch) -> None:
-        addresses, family, _ = await self._addresses(epoch.plan)
+        addresses, family, _ = await addresses_of(epoch.plan, self._network)
         if not addresses or epoch.address in addresses:
             return  # a resolver that fails or shuffles for a moment does not end an epoch
         self._current[index] = self._begin_epoch(epoch.plan, addresses[0], family, None)
         await self._pause(epoch.plan.timeout_ns)
-        if epoch.number in self._epochs:
-            self._end_epoch(epoch)
+        if self._measurements.is_open(epoch):
+            self._measurements.end(epoch, read_clock_quality(self._watcher), self._noise())
 
-    async def _watch_the_clock(self) -> None:
+    async def _watch(self) -> None:
+        """Look at the wall clock and at the host, for as long as the run lasts."""
+        looks = 0
         while True:
             self._watcher.read()
+            if self._keeping_up.look() and PROBLEM not in self.progress.problems:
+                self.progress.problems.append(PROBLEM)
+            if looks % LOOK_EVERY == LOOK_EVERY - 1:
+                self.progress.noise = self._host.look()
+            looks += 1
             await self._pause(WATCH_EVERY_NS)
 
     async def _pause(self, duration_ns: int) -> None:

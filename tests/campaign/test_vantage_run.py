@@ -85,7 +85,7 @@ class World:
 
     def planned(self) -> list[int]:
         """Numbers of all sends of the plan as it was carried out."""
-        return [shot.seq for shot in due_shots(self.last.plan)]
+        return [seq for _, _, seq in due_shots(self.last.plan)]
 
 
 def samples_of(measurements: Sequence[Measurement]) -> list[Sample]:
