@@ -4,6 +4,7 @@
     IcmpChannel      sends echo requests; reports stamps, messages and errors in batches
     DatagramChannel  the same for UDP (STAMP)
     TcpChannel       one connection; reports what happens to it, with kernel stamps
+    SegmentChannel   sends and hears single TCP segments, with kernel stamps
 
 `network.py` is the real one, `fake_network.py` one for tests. Everything happens in one event loop;
 calls return at once, and what comes of them comes through the listener. A call never raises for
@@ -163,6 +164,64 @@ class DatagramChannel(Protocol):
         ...
 
 
+class Segment(NamedTuple):
+    """One TCP segment as a raw socket hears it, from its TCP header on. `local` is the address of
+    ours that it was sent to, empty where unknown.
+    """
+
+    data: bytes
+    sender: str
+    local: str
+    ttl: int | None
+    kernel_unix_ns: int | None
+
+
+@dataclass(slots=True)
+class SegmentBatch:
+    """What was read at one wake-up. `sent` pairs the key of a send with its kernel stamp; `quoted`
+    of an error is what it quotes of our segment, from its TCP header on.
+    """
+
+    sent: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    arrivals: list[Segment] = field(default_factory=list[Segment])
+    errors: list[QueuedError] = field(default_factory=list[QueuedError])
+
+
+class SegmentChannel(Protocol):
+    """An open raw TCP socket of one address family. Hears answers to SYNs, nothing else."""
+
+    def source_for(self, address: str) -> "str | Failure":
+        """The local address that a segment to `address` leaves from: its checksum covers it."""
+        ...
+
+    def send_all(self, segments: Sequence[tuple[bytes, str, str]]) -> "list[int | Failure]":
+        """Send each (segment, address, source). Returns the keys under which their kernel stamps
+        will be reported.
+        """
+        ...
+
+    def poll(self) -> None:
+        """Report now what has come; used before something is declared lost."""
+        ...
+
+    def close(self) -> None:
+        """Give the socket back."""
+        ...
+
+
+class ReservedPorts(Protocol):
+    """Local TCP ports that the system gives to nobody else until `close`."""
+
+    @property
+    def ports(self) -> Sequence[int]:
+        """The ports, each once."""
+        ...
+
+    def close(self) -> None:
+        """Let others have them."""
+        ...
+
+
 class RoundTrip(NamedTuple):
     """What the kernel knows of a connection's handshake (TCP_INFO)."""
 
@@ -193,8 +252,18 @@ class TcpListener(Protocol):
 class TcpChannel(Protocol):
     """One TCP connection. After `close` or `finish` the listener hears no more."""
 
+    @property
+    def local_port(self) -> int | None:
+        """The local port; None where there is none (any more)."""
+        ...
+
+    @property
+    def sent_ns(self) -> int:
+        """Monotonic time just before the connect call."""
+        ...
+
     def round_trip(self) -> RoundTrip | None:
-        """TCP_INFO as of now; None where the kernel does not say."""
+        """TCP_INFO as of now, or as the connection failed; None where the kernel does not say."""
         ...
 
     def send(self, data: bytes) -> None:
@@ -302,8 +371,33 @@ class Network(Protocol):
         family: AddressFamily,
         listener: TcpListener,
         packet: PacketOptions = PLAIN,
+        *,
+        source_port: int = 0,
     ) -> "TcpChannel | Failure":
-        """Start a TCP connection."""
+        """Start a TCP connection, from a reserved port where one is given. Such a connection is
+        ended by `close` with a reset: a port in TIME_WAIT could not be used again for a minute.
+        """
+        ...
+
+    def reserve_ports(
+        self, family: AddressFamily, count: int, packet: PacketOptions = PLAIN
+    ) -> "ReservedPorts | Failure":
+        """Keep `count` local TCP ports for `open_segments` or `connect`."""
+        ...
+
+    def open_segments(
+        self,
+        family: AddressFamily,
+        listener: Callable[[SegmentBatch], None],
+        ports: Sequence[int],
+        packet: PacketOptions = PLAIN,
+    ) -> SegmentChannel | None:
+        """Open a raw TCP socket that hears SYN-ACK and RST to these ports; without ports, every
+        RST that acknowledges something. None where the family does not exist here.
+
+        Raises:
+            PrivilegeError: the kernel does not allow it.
+        """
         ...
 
     async def loopback_test(self, packets: int) -> LoopbackTest:

@@ -55,6 +55,11 @@ class Reading(NamedTuple):
         """Wall clock minus monotonic clock; moves only when the wall clock is stepped."""
         return self.unix_ns - self.monotonic_ns
 
+    def later(self, monotonic_ns: int) -> "Reading":
+        """The same two clocks at another time, had nobody stepped them meanwhile."""
+        unix_ns = self.unix_ns + monotonic_ns - self.monotonic_ns
+        return Reading(monotonic_ns, unix_ns, self.error_ns)
+
 
 def read_both(clock: Clock) -> Reading:
     """Read the wall clock between two monotonic readings; the tightest of a few tries."""

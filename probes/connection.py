@@ -5,12 +5,19 @@ deadline strikes.
 """
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterable
 
-from pathbudget.probes.channels import QueuedError, Resolution, TcpChannel
-from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval, step_between
+from pathbudget.probes.channels import PLAIN, PacketOptions, QueuedError, Resolution, TcpChannel
+from pathbudget.probes.clock import (
+    ClockWatcher,
+    Reading,
+    StampedInterval,
+    measure_interval,
+    step_between,
+)
 from pathbudget.probes.contract import ProbeEnvironment, Shot
-from pathbudget.probes.failures import closed, from_icmp, from_os_error, timed_out
+from pathbudget.probes.failures import closed, from_icmp, from_os_error, refused, timed_out
 from pathbudget.probes.record import (
     ClockSource,
     ConnectionMode,
@@ -20,11 +27,19 @@ from pathbudget.probes.record import (
     Metric,
     Sample,
     Stage,
+    Stamps,
 )
+from pathbudget.probes.tcp_stamps import lateness_of, stamps_of
 
 
 class Attempt:
-    """One shot, from the call of `begin` to the call of `ended`. A `TcpListener`."""
+    """One shot, from the call of `begin` to the call of `ended`. A `TcpListener`.
+
+    A probe fills in what it does next; `packet` and `source_port` say how connections leave.
+    """
+
+    packet: PacketOptions = PLAIN
+    source_port = 0
 
     def __init__(
         self,
@@ -43,7 +58,9 @@ class Attempt:
         self._stage = Stage.RESOLVE
         self._mode: ConnectionMode | None = None
         self._over = False
+        self._flow: int | None = None
         self._phase_began = watcher.read()
+        self._lateness_ns = lateness_of(shot, self._phase_began)
         due = self._phase_began.monotonic_ns + shot.timeout_ns
         self._alarm = environment.network.call_at(due, self._expire)
 
@@ -60,6 +77,7 @@ class Attempt:
         """Drop everything, without a sample."""
         self._over = True
         self._alarm.cancel()
+        self.connect_over()
         if self._channel is not None:
             self._channel.close()
 
@@ -77,15 +95,28 @@ class Attempt:
         """The phase that failed has its sample; emit what follows from it."""
         raise NotImplementedError
 
+    def may_connect(self) -> Failure | None:
+        """Whether a SYN may leave now; None where it may."""
+        return None
+
+    def connect_over(self) -> None:
+        """Called as soon as the SYN has been answered or given up, at least once."""
+
+    def refusal_stamp(self, flow: int | None) -> int | None:
+        """When the RST to our port `flow` came, by the kernel; None where it does not say."""
+        del flow
+        return None
+
     # TcpListener
 
     def connected(self) -> None:
         """See `channels.TcpListener.connected`."""
         now = self._watcher.read()
         assert self._channel is not None
+        self.connect_over()
         trip = self._channel.round_trip()
-        stepped = step_between(self._phase_began, now) != 0
         if trip is None or trip.retransmits or not trip.rtt_ns:
+            stepped = step_between(self._phase_began, now) != 0
             waited = now.monotonic_ns - self._phase_began.monotonic_ns
             span = StampedInterval(waited, ClockSource.USER, stepped)
             marks = [Flag.SYN_RETRANSMITTED] if trip is not None and trip.retransmits else []
@@ -93,9 +124,33 @@ class Attempt:
             # The kernel's own estimate comes from its monotonic clock.
             span = StampedInterval(trip.rtt_ns, ClockSource.TCP_INFO)
             marks = []
-        sample = self._emit(Metric.CONNECT, self._phase_began, span, marks=marks)
-        self._begin_phase(Stage.HANDSHAKE)
+        sample = self._emit_connect(span, marks, now)
+        self._stage, self._phase_began = Stage.HANDSHAKE, now
         self.after_connect(sample)
+
+    def _refused(self) -> None:
+        """A RST answered the SYN: a round trip, but no connection (RFC 9293 section 3.10.7.3)."""
+        now = self._watcher.read()
+        assert self._channel is not None
+        trip = self._channel.round_trip()
+        again = trip is not None and trip.retransmits > 0
+        kernel = None if again else self.refusal_stamp(self._flow)
+        span = measure_interval(self._phase_began, now, None, kernel)
+        marks = [Flag.REFUSED, Flag.SYN_RETRANSMITTED] if again else [Flag.REFUSED]
+        self._emit_connect(span, marks, now, kernel)
+        self.after_failure(refused())
+        self._end()
+
+    def _emit_connect(
+        self,
+        span: StampedInterval,
+        marks: Iterable[str],
+        now: Reading,
+        kernel_received_unix_ns: int | None = None,
+    ) -> Sample:
+        began = self._phase_began
+        stamps = stamps_of(self._shot, began.unix_ns, began, now, None, kernel_received_unix_ns)
+        return self._emit(Metric.CONNECT, began, span, marks=marks, flow=self._flow, stamps=stamps)
 
     def failed(self, error: OSError, icmp: QueuedError | None) -> None:
         """See `channels.TcpListener.failed`."""
@@ -105,6 +160,10 @@ class Attempt:
                 responder = icmp.responder or None
                 self._fail(failure, None if responder == self._shot.address else responder)
                 return
+        elif error.errno == errno.ECONNREFUSED and self._stage is Stage.CONNECT and not self._over:
+            self.connect_over()
+            self._refused()
+            return
         self._fail(from_os_error(error, self._stage))
 
     def sent(self, last_byte: int, kernel_unix_ns: int) -> None:
@@ -135,12 +194,23 @@ class Attempt:
 
     def _connect(self) -> None:
         self._begin_phase(Stage.CONNECT)
-        shot = self._shot
-        channel = self._environment.network.connect(shot.address, self._port, shot.family, self)
+        refusal = self.may_connect()
+        if refusal is not None:
+            self._fail(refusal)
+            return
+        shot, began = self._shot, self._phase_began
+        channel = self._environment.network.connect(
+            shot.address, self._port, shot.family, self, self.packet, source_port=self.source_port
+        )
         if isinstance(channel, Failure):
             self._fail(channel)
-        else:
-            self._channel = channel
+            return
+        self._channel = channel
+        self._flow = channel.local_port
+        # What making the socket took is no part of the interval.
+        self._phase_began = began.later(channel.sent_ns)
+        if not self._shot.resolve:
+            self._lateness_ns = lateness_of(shot, self._phase_began)
 
     def _begin_phase(self, stage: Stage) -> None:
         self._stage = stage
@@ -153,13 +223,14 @@ class Attempt:
     def _fail(self, failure: Failure, responder: str | None = None) -> None:
         if self._over:
             return
-        metric = self._metric_of_phase()
+        metric = self.metric_of_phase()
         mode = self._mode if metric == Metric.TLS_HANDSHAKE else None
         self._emit_failure(metric, failure, responder, mode=mode)
         self.after_failure(failure)
         self._end()
 
-    def _metric_of_phase(self) -> str:
+    def metric_of_phase(self) -> str:
+        """What would have been measured now."""
         return {Stage.RESOLVE: Metric.RESOLVE, Stage.CONNECT: Metric.CONNECT}.get(
             self._stage, Metric.TLS_HANDSHAKE
         )
@@ -170,7 +241,10 @@ class Attempt:
             return
         self._over = True
         self._alarm.cancel()
-        if self._channel is not None:
+        self.connect_over()
+        if self._channel is not None and self.source_port:
+            self._channel.close()  # with a reset: the port is needed again
+        elif self._channel is not None:
             self._channel.finish()
         self._ended(self)
 
@@ -185,6 +259,8 @@ class Attempt:
         marks: Iterable[str] = (),
         mode: ConnectionMode | None = None,
         sent_unix_ns: int | None = None,
+        flow: int | None = None,
+        stamps: Stamps | None = None,
     ) -> Sample:
         flags = (*marks, Flag.CLOCK_STEP) if span.stepped else tuple(marks)
         sample = Sample(
@@ -194,8 +270,10 @@ class Attempt:
             value_ns=span.value_ns,
             clock_source=span.source,
             mode=mode,
-            lateness_ns=self._shot.lateness_ns,
+            lateness_ns=self._lateness_ns,
             flags=flags,
+            flow=flow,
+            stamps=stamps,
         )
         self._environment.emit(self._shot.series, sample)
         return sample
@@ -209,14 +287,17 @@ class Attempt:
         mode: ConnectionMode | None = None,
         sent_unix_ns: int | None = None,
     ) -> None:
+        began = self._phase_began
         sample = Sample(
             seq=self._shot.seq,
             metric=metric,
-            sent_unix_ns=self._phase_began.unix_ns if sent_unix_ns is None else sent_unix_ns,
+            sent_unix_ns=began.unix_ns if sent_unix_ns is None else sent_unix_ns,
             failure=failure,
             mode=mode,
-            lateness_ns=self._shot.lateness_ns,
+            lateness_ns=self._lateness_ns,
             responder=responder,
+            flow=self._flow,
+            stamps=stamps_of(self._shot, began.unix_ns, began) if sent_unix_ns is None else None,
         )
         self._environment.emit(self._shot.series, sample)
 

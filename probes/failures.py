@@ -162,6 +162,11 @@ def timed_out(stage: Stage, timeout_ns: int) -> Failure:
     return Failure(FailureKind.TIMEOUT, stage, detail=f"no answer within {timeout_ns / 1e6:g} ms")
 
 
+def refused() -> Failure:
+    """The other side answered a SYN with a RST."""
+    return from_os_error(OSError(errno.ECONNREFUSED, ""), Stage.CONNECT)
+
+
 def closed(stage: Stage) -> Failure:
     """The other side ended the connection in good order, too early."""
     return Failure(FailureKind.CLOSED, stage, detail="closed by the other side")

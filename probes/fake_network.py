@@ -12,17 +12,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathbudget.probes.channels import (
+    PLAIN,
     Cancellable,
     Due,
     IcmpBatch,
     LoopbackTest,
+    PacketOptions,
     Resolution,
+    SegmentBatch,
     TcpListener,
 )
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_address, no_family
 from pathbudget.probes.fake_icmp import FakeIcmpChannel
 from pathbudget.probes.fake_path import FakeHost, FakePath
+from pathbudget.probes.fake_segments import FakePorts, FakeSegmentChannel, no_interface
 from pathbudget.probes.fake_tcp import FakeTcpChannel
 from pathbudget.probes.fake_time import FakeAlarm, FakeClock
 from pathbudget.probes.pacing import Pacer
@@ -32,6 +36,7 @@ __all__ = ["FakeClock", "FakeNetwork", "FakePath"]
 
 RESOLVE_NS = 1_000_000
 LOOPBACK_NS = 2_000
+FIRST_PORT, LAST_PORT = 32_768, 60_999
 
 Names = dict[str, Mapping[AddressFamily, tuple[str, ...]]]
 
@@ -49,6 +54,8 @@ class FakeNetwork(FakeHost):
     privileged: bool | None = True
     resolve_ns: int | None = RESOLVE_NS
     """How long the resolver takes; None: for ever."""
+    last_port: int = FIRST_PORT - 1
+    """The local port of the latest connection."""
 
     def close(self) -> None:
         """Nothing is held."""
@@ -103,13 +110,51 @@ class FakeNetwork(FakeHost):
         return FakeIcmpChannel(self, family, listener, privileged=self.privileged)
 
     def connect(
-        self, address: str, port: int, family: AddressFamily, listener: TcpListener
+        self,
+        address: str,
+        port: int,
+        family: AddressFamily,
+        listener: TcpListener,
+        packet: PacketOptions = PLAIN,
+        *,
+        source_port: int = 0,
     ) -> FakeTcpChannel | Failure:
         """See `channels.Network.connect`."""
-        del port
         if family not in self.families:
             return no_family(family, Stage.CONNECT)
-        return FakeTcpChannel(self, self.path(address), listener)
+        if packet.interface:
+            return no_interface(packet.interface)
+        local_port = source_port or self._next_port()
+        return FakeTcpChannel(self, self.path(address), listener, (address, port), local_port)
+
+    def reserve_ports(
+        self, family: AddressFamily, count: int, packet: PacketOptions = PLAIN
+    ) -> FakePorts | Failure:
+        """See `channels.Network.reserve_ports`."""
+        if family not in self.families:
+            return no_family(family, Stage.CONNECT)
+        if packet.interface:
+            return no_interface(packet.interface)
+        return FakePorts([self._next_port() for _ in range(count)])
+
+    def open_segments(
+        self,
+        family: AddressFamily,
+        listener: Callable[[SegmentBatch], None],
+        ports: Sequence[int],
+        packet: PacketOptions = PLAIN,
+    ) -> FakeSegmentChannel | None:
+        """See `channels.Network.open_segments`."""
+        del packet
+        if family not in self.families:
+            return None
+        if not self.privileged:
+            raise PrivilegeError(f"raw TCP socket ({family})", "ask whoever made this network")
+        return FakeSegmentChannel(self, family, listener, ports)
+
+    def _next_port(self) -> int:
+        self.last_port = self.last_port + 1 if self.last_port < LAST_PORT else FIRST_PORT
+        return self.last_port
 
     async def loopback_test(self, packets: int) -> LoopbackTest:
         """See `channels.Network.loopback_test`."""

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pathbudget.probes.channels import Segment
 from pathbudget.probes.fake_time import FakeClock
 
 
@@ -19,7 +20,8 @@ class FakePath:
     `round_trip_ns` may depend on that number. `unreachable` is ICMP type, code and who says so,
     half way. `quotes_bytes` is how much of a request an ICMP error quotes behind the IP header;
     `resets_after` and `closes_after` end a connection after that many bytes from the client; `says`
-    is what the other side of a connection answers with, where it does not speak TLS.
+    is what the other side of a connection answers with, where it does not speak TLS, and `echoes`
+    has it answer with what it got.
     """
 
     round_trip_ns: int | Callable[[int], int] = 10_000_000
@@ -38,6 +40,7 @@ class FakePath:
     resets_after: int | None = None
     closes_after: int | None = None
     says: bytes | None = None
+    echoes: bool = False
     tls: ssl.SSLContext | None = None
     sent: int = 0
 
@@ -69,6 +72,10 @@ class FakeHost:
     sent: list[tuple[str, bytes]] = field(default_factory=list[tuple[str, bytes]])
     """Every ICMP message that was sent, with its address."""
     rng: random.Random = field(default_factory=lambda: random.Random(1))
+    hear_resets: list[Callable[[Segment], None]] = field(
+        default_factory=list[Callable[[Segment], None]]
+    )
+    """Whom a RST is told that came, as raw sockets hear it."""
 
     def path(self, address: str) -> FakePath:
         """The path to an address; one that loses everything where none was given."""

@@ -7,6 +7,7 @@ import ssl
 
 from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
 from pathbudget.probes.fake_path import FakeHost, FakePath
+from pathbudget.probes.fake_segments import tell_reset
 
 
 class FakeTcpChannel:
@@ -14,8 +15,18 @@ class FakeTcpChannel:
     first (`FakePath.lost`), which then never gets an answer.
     """
 
-    def __init__(self, host: FakeHost, path: FakePath, listener: TcpListener) -> None:
+    def __init__(
+        self,
+        host: FakeHost,
+        path: FakePath,
+        listener: TcpListener,
+        place: tuple[str, int],
+        local_port: int,
+    ) -> None:
         self._host = host
+        self._place = place
+        self._local_port = local_port
+        self._sent_ns = host.clock.monotonic_ns()
         self._path = path
         self._listener: TcpListener | None = listener
         self._sent_bytes = 0
@@ -26,6 +37,16 @@ class FakeTcpChannel:
             host.clock.call_in(self._round_trip_ns, self._refused)
         elif not path.lost(number):
             host.clock.call_in(self._round_trip_ns, self._connected)
+
+    @property
+    def local_port(self) -> int | None:
+        """See `channels.TcpChannel.local_port`."""
+        return self._local_port
+
+    @property
+    def sent_ns(self) -> int:
+        """See `channels.TcpChannel.sent_ns`."""
+        return self._sent_ns
 
     def round_trip(self) -> RoundTrip | None:
         """See `channels.TcpChannel.round_trip`."""
@@ -51,6 +72,7 @@ class FakeTcpChannel:
 
     def _connected(self) -> None:
         if self._path.refused:
+            tell_reset(self._host, self._place, self._local_port)
             self._fail(errno.ECONNREFUSED)
         elif self._listener is not None:
             self._listener.connected()
@@ -80,6 +102,8 @@ class FakeTcpChannel:
         elif self._path.says is not None:
             words = self._path.says
             back(half, lambda: self._receive(words))
+        elif self._path.echoes:
+            back(half, lambda: self._receive(data))
         elif self._server is not None:
             flight = self._server.receive(data)
             if flight:

@@ -226,6 +226,7 @@ class SystemNetwork:
             sock = socket.socket(_FAMILY[family], socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as error:
             return from_refused_call(error, Stage.CONNECT, family)
+        sent_ns = 0
         try:
             prepare_connection(sock, family, packet, source, source_port)
             there = socket_address(address, port, family)

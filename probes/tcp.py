@@ -1,39 +1,43 @@
-"""TCP connect: SYN to SYN-ACK, from the kernel's own estimate of the handshake (TCP_INFO).
+"""TCP connect: SYN to SYN-ACK, by the kernel's own estimate (TCP_INFO) or by stamps of raw SYNs.
 
 The estimate is read the moment the connection stands. Where a SYN was sent again the time is that
-of a retransmission timer (RFC 6298) and no round trip: the sample says so. There is no retry of our
-own. The connection is closed with FIN, not reset: a reset looks like an error to the server.
+of a retransmission timer (RFC 6298) and no round trip: the sample says so. A RST is an answer too:
+its sample has a number and says `refused`. There is no retry of our own. The connection is closed
+with FIN, not reset: a reset looks like an error to the server. `tcp_syn.py` is the half-open way.
 """
 
+from pathbudget.probes.channels import ReservedPorts
 from pathbudget.probes.clock import ClockWatcher
-from pathbudget.probes.connection import Attempt, Attempts, no_port
+from pathbudget.probes.connection import Attempts, no_port
 from pathbudget.probes.contract import Cost, Options, Probe, ProbeEnvironment, ProbeSpec, Shot
-from pathbudget.probes.record import Failure, Metric, Sample, Stage
+from pathbudget.probes.half_open import HalfOpen
+from pathbudget.probes.record import AddressFamily, Failure, Metric, Sample, Stage
+from pathbudget.probes.tcp_attempt import ConnectAttempt, Shared
+from pathbudget.probes.tcp_refusals import Refusals
+from pathbudget.probes.tcp_settings import OPTIONS, TcpSettings, cannot_leave, read_settings
+from pathbudget.probes.tcp_syn import SynProbe
 
-
-class _ConnectAttempt(Attempt):
-    def after_resolve_failure(self, failure: Failure) -> None:
-        del failure  # has its own sample
-        # The address is known from the plan, so the connect time can be had all the same.
-        self._connect()
-
-    def after_connect(self, sample: Sample) -> None:
-        del sample
-        self._end()
-
-    def after_failure(self, failure: Failure) -> None:
-        # The deadline struck while the resolver was busy: no connect was tried, and that is told.
-        if self._stage is Stage.RESOLVE:
-            self._emit_failure(Metric.CONNECT, failure)
+HANDSHAKE = Cost(packets=7, bytes=2 * 80 + 5 * 72)
+"""SYN, SYN-ACK, ACK, FIN, FIN-ACK and two ACKs, over IPv6 and with all TCP options."""
+HALF_OPEN = Cost(packets=3, bytes=2 * 80 + 60)
+SEGMENT_BYTES = 1_220
+"""The smallest that IPv6 promises (RFC 8200): an upper bound for the number of segments."""
 
 
 class TcpProbe:
     """See `contract.Probe`."""
 
-    def __init__(self, environment: ProbeEnvironment) -> None:
-        self._environment = environment
-        self._watcher = ClockWatcher(environment.clock)
+    def __init__(self, environment: ProbeEnvironment, settings: TcpSettings) -> None:
         self._attempts = Attempts()
+        self._ports = _reserve(environment, settings)
+        self._shared = Shared(
+            environment=environment,
+            watcher=ClockWatcher(environment.clock),
+            settings=settings,
+            half_open=HalfOpen(settings.max_half_open),
+            refusals=Refusals(environment.network, settings.packet),
+            ended=self._attempts.remove,
+        )
 
     def fire(self, shot: Shot) -> None:
         """See `contract.Probe.fire`."""
@@ -42,15 +46,15 @@ class TcpProbe:
             sample = Sample(
                 shot.seq,
                 Metric.CONNECT,
-                self._watcher.read().unix_ns,
+                self._shared.watcher.read().unix_ns,
                 failure=no_port(Stage.CONNECT),
                 lateness_ns=shot.lateness_ns,
             )
-            self._environment.emit(shot.series, sample)
+            self._shared.environment.emit(shot.series, sample)
             return
-        self._attempts.add(
-            _ConnectAttempt(self._environment, self._watcher, shot, port, self._attempts.remove)
-        )
+        held = self._ports.get(shot.family)
+        source_port = 0 if held is None else held.ports[shot.seq % len(held.ports)]
+        self._attempts.add(ConnectAttempt(self._shared, shot, port, source_port))
 
     async def drain(self) -> None:
         """See `contract.Probe.drain`."""
@@ -59,25 +63,56 @@ class TcpProbe:
     def close(self) -> None:
         """See `contract.Probe.close`."""
         self._attempts.close()
+        self._shared.refusals.close()
+        for held in self._ports.values():
+            held.close()
+
+
+def _reserve(
+    environment: ProbeEnvironment, settings: TcpSettings
+) -> dict[AddressFamily, ReservedPorts]:
+    """The ports of a sweep. Raises ConfigError where nothing can leave as it was asked for."""
+    held: dict[AddressFamily, ReservedPorts] = {}
+    if not (settings.flows or settings.packet.source or settings.packet.interface):
+        return held
+    refusals: list[Failure] = []
+    for family in AddressFamily:
+        ports = environment.network.reserve_ports(family, settings.flows or 1, settings.packet)
+        if isinstance(ports, Failure):
+            refusals.append(ports)
+        elif settings.flows:
+            held[family] = ports
+        else:
+            ports.close()  # it was asked only whether it can be had
+    if len(refusals) == len(AddressFamily):
+        raise cannot_leave(refusals[0].detail)
+    return held
 
 
 def _open(environment: ProbeEnvironment, options: Options) -> Probe:
-    del options  # it has none
-    return TcpProbe(environment)
+    settings = read_settings(options)
+    if settings.half_open:
+        return SynProbe(environment, settings)
+    return TcpProbe(environment, settings)
 
 
 def _cost(options: Options) -> Cost:
-    """SYN, SYN-ACK, ACK, FIN, FIN-ACK and two ACKs, over IPv6 and with all TCP options."""
-    del options
-    return Cost(packets=7, bytes=2 * 80 + 5 * 72)
+    """One connection, and what is echoed on it, with an ACK for each segment."""
+    settings = read_settings(options)
+    if settings.half_open:
+        return HALF_OPEN
+    segments = -(-settings.echo_bytes // SEGMENT_BYTES)
+    packets, bytes_ = 4 * segments, 2 * settings.echo_bytes + 4 * segments * 72
+    return Cost(HANDSHAKE.packets + packets, HANDSHAKE.bytes + bytes_)
 
 
 TCP = ProbeSpec(
     name="tcp",
-    summary="TCP connect: SYN to SYN-ACK, by the kernel's own estimate",
-    version=1,
+    summary="TCP connect: SYN to SYN-ACK or RST, by TCP_INFO or by stamps of raw SYNs",
+    version=2,
     open=_open,
     cost=_cost,
+    options=OPTIONS,
     needs_port=True,
     primary_metric=Metric.CONNECT,
 )

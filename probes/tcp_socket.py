@@ -1,24 +1,26 @@
 """A stamped TCP socket in an asyncio loop: the real `TcpChannel`. Sockets come from `network`.
 
-Stamps are switched on once the connection stands: the kernel counts the bytes that it stamps from
-there, so the key of a send stamp is the offset of its last byte.
+Stamps are switched on with the first send: the kernel counts the bytes that it stamps from there,
+so the key of a send stamp is the offset of its last byte.
 """
 
 import asyncio
 import contextlib
 import errno
 import os
+import select
 import socket
 import struct
 from collections.abc import Callable
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
+from pathbudget.probes.tcp_reactor import READ, READ_WRITE, TcpReactor
 
 READ_BYTES = 65_536
 READS_PER_WAKE = 64
 LINGER_SECONDS = 1.0
-SYN_SENT = 2
+SYN_SENT, CLOSED = 2, 7
 ICMP_MAY_SAY_WHY = frozenset(
     {
         errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ECONNREFUSED, errno.ENOPROTOOPT,
@@ -27,8 +29,29 @@ ICMP_MAY_SAY_WHY = frozenset(
     }
 )  # fmt: skip
 TCP_INFO_BYTES = 256
+_RTT = struct.Struct("@I")
 _RTT_OFFSET = 8 + 4 * 15
 _RETRANSMITS_OFFSET = 8 + 4 * 23
+_MIN_RTT_OFFSET = 148
+_NEVER = 0xFFFFFFFF
+_READABLE = select.EPOLLIN | select.EPOLLERR | select.EPOLLHUP | select.EPOLLRDHUP
+
+
+def read_tcp_info(info: bytes) -> RoundTrip | None:
+    """What a struct tcp_info says of the handshake; None where it is too short.
+
+    The smallest round trip is taken where the kernel has one: right after the handshake it is the
+    one sample that there is, in whole microseconds, not smoothed.
+    """
+    try:
+        (rtt_us,) = _RTT.unpack_from(info, _RTT_OFFSET)
+        (retransmits,) = _RTT.unpack_from(info, _RETRANSMITS_OFFSET)
+    except struct.error:
+        return None
+    if len(info) >= _MIN_RTT_OFFSET + 4:
+        (smallest_us,) = _RTT.unpack_from(info, _MIN_RTT_OFFSET)
+        rtt_us = smallest_us if 0 < smallest_us != _NEVER else rtt_us
+    return RoundTrip(rtt_us * 1_000, retransmits)
 
 
 class StampedTcpSocket:
@@ -40,34 +63,51 @@ class StampedTcpSocket:
     def __init__(
         self,
         sock: socket.socket,
+        sent_ns: int,
         listener: TcpListener,
+        reactor: TcpReactor,
         closed: "Callable[[StampedTcpSocket], None]",
     ) -> None:
         self._socket = sock
-        # The number, not the object: asyncio would ask the kernel for its addresses to describe it.
         self._descriptor = sock.fileno()
+        self._sent_ns = sent_ns
         self._listener: TcpListener | None = listener
+        self._reactor = reactor
         self._closed = closed
         self._pending = bytearray()
         self._connected = False
+        self._stamped = False
+        self._info = b""
         self._icmp: QueuedError | None = None
         self._linger: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_writer(self._descriptor, self._writable)
-        self._loop.add_reader(self._descriptor, self._readable)
+        reactor.add(self._descriptor, self._ready)
+
+    @property
+    def local_port(self) -> int | None:
+        """See `channels.TcpChannel.local_port`."""
+        with contextlib.suppress(OSError):
+            port: int = self._socket.getsockname()[1]
+            return port or None
+        return None
+
+    @property
+    def sent_ns(self) -> int:
+        """See `channels.TcpChannel.sent_ns`."""
+        return self._sent_ns
 
     def round_trip(self) -> RoundTrip | None:
         """See `channels.TcpChannel.round_trip`."""
-        try:
-            info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
-            (rtt_us,) = struct.unpack_from("@I", info, _RTT_OFFSET)
-            (retransmits,) = struct.unpack_from("@I", info, _RETRANSMITS_OFFSET)
-        except (OSError, struct.error):
-            return None
-        return RoundTrip(rtt_us * 1_000, retransmits)
+        if self._socket.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                self._read_info()
+        return read_tcp_info(self._info)
 
     def send(self, data: bytes) -> None:
         """See `channels.TcpChannel.send`."""
+        if not self._stamped:
+            self._stamped = True
+            if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
+                stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
         self._pending += data
         self._write()
         if self._connected:
@@ -79,13 +119,14 @@ class StampedTcpSocket:
         if not self._connected or self._socket.fileno() < 0:
             self.close()
             return
-        stamps.switch_on(self._socket, 0)  # nobody looks at them any more
+        if self._stamped:
+            stamps.switch_on(self._socket, 0)  # nobody looks at them any more
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             self.close()
             return
-        self._linger = self._loop.call_later(LINGER_SECONDS, self.close)
+        self._linger = self._reactor.loop.call_later(LINGER_SECONDS, self.close)
 
     def close(self) -> None:
         """See `channels.TcpChannel.close`."""
@@ -93,52 +134,59 @@ class StampedTcpSocket:
         if self._linger is not None:
             self._linger.cancel()
         if self._socket.fileno() >= 0:
-            if not self._loop.is_closed():
-                self._loop.remove_reader(self._descriptor)
-                self._loop.remove_writer(self._descriptor)
+            self._reactor.forget(self._descriptor)
             self._socket.close()
             self._closed(self)
 
-    def _writable(self) -> None:
-        if self._connected:
+    def _ready(self, events: int) -> None:
+        if not self._connected:
+            self._settle()
+            if not self._connected:
+                return
+        elif events & select.EPOLLOUT:
             self._write()
-            return
-        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._fail(OSError(code, os.strerror(code)))
-            return
-        if self._state() == SYN_SENT:
+        if events & _READABLE and self._socket.fileno() >= 0:
+            self._readable(events)
+
+    def _settle(self) -> None:
+        """Something has happened to the attempt: what?"""
+        self._read_info()
+        state = self._info[0]
+        if state in (SYN_SENT, CLOSED):
+            code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                self._fail(OSError(code, os.strerror(code)))
+                return
+        if state == SYN_SENT:
             # An ICMP error that does not end the attempt wakes the loop too, until it is read.
             self._icmp = self._icmp_error() or self._icmp
             return
         self._connected = True
-        self._loop.remove_writer(self._descriptor)
-        if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
-            stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
         if self._listener is not None:
             self._listener.connected()
+        if not self._pending and self._socket.fileno() >= 0:
+            self._reactor.watch(self._descriptor, READ)
 
-    def _state(self) -> int:
-        return self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)[0]
+    def _read_info(self) -> None:
+        self._info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
 
     def _write(self) -> None:
+        waiting = bool(self._pending)
         try:
             while self._pending:
                 del self._pending[: self._socket.send(self._pending)]
         except BlockingIOError:
-            self._loop.add_writer(self._descriptor, self._writable)
+            self._reactor.watch(self._descriptor, READ_WRITE)
             return
         except OSError as error:
             self._fail(error)
             return
-        if self._connected and self._socket.fileno() >= 0:
-            self._loop.remove_writer(self._descriptor)
+        if waiting and self._connected and self._socket.fileno() >= 0:
+            self._reactor.watch(self._descriptor, READ)
 
-    def _readable(self) -> None:
-        if not self._connected:
-            self._writable()  # an error wakes reader and writer alike
-            return
-        self._drain_stamps()
+    def _readable(self, events: int) -> None:
+        if self._stamped or events & select.EPOLLERR:
+            self._drain_stamps()
         for _ in range(READS_PER_WAKE):
             if self._socket.fileno() < 0 or not self._read_once():
                 return
@@ -152,16 +200,15 @@ class StampedTcpSocket:
         except OSError as error:
             self._fail(error)
             return False
-        stamp = stamps.read_control(messages).stamp_unix_ns
         listener = self._listener
         if listener is not None:
-            listener.received(data, stamp)
+            listener.received(data, stamps.read_control(messages).stamp_unix_ns)
         if data:
             return True
         if listener is None:
             self.close()
         elif self._socket.fileno() >= 0:
-            self._loop.remove_reader(self._descriptor)  # readable for ever from here on
+            self._reactor.watch(self._descriptor, 0)  # readable for ever from here on
         return False
 
     def _drain_stamps(self) -> None:

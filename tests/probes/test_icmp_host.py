@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pathbudget.probes.record import ClockSource, FailureKind, Sample, Stage
+from pathbudget.probes.record import ClockSource, FailureKind, Flag, Sample, Stage
 
 CHILD = Path(__file__).with_name("namespace_child.py")
 MS = 1_000_000
@@ -105,9 +105,10 @@ def test_connect_failures_of_a_real_router() -> None:
         (FailureKind.NO_ROUTE, connect, None, None, None),
         (FailureKind.NO_ROUTE, connect, None, None, None),
         (FailureKind.TIMEOUT, connect, None, None, None),
-        (FailureKind.REFUSED, connect, None, None, None),
-        (FailureKind.REFUSED, connect, None, None, None),
     ]
+    refused = [sample for sample in samples if sample.failure is None]
+    assert [sample.flags for sample in refused] == [(Flag.REFUSED,)] * 2
+    assert all(sample.clock_source is ClockSource.USER for sample in refused)
 
 
 @both_kinds

@@ -167,6 +167,7 @@ async def test_the_source_address_is_used(
     async with asyncio.timeout(10):
         while not peers:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+    probe.close()
     network.close()
     assert peers == [source]
     assert collector.only("connect").value_ns is not None
@@ -178,6 +179,7 @@ async def test_a_source_address_that_is_not_ours_is_a_local_failure() -> None:
     probe = collector.open(TCP)
     probe.fire(shot_at("127.0.0.1", port=9))
     await probe.drain()
+    probe.close()
     failure = collector.only("connect").failure
     assert failure is not None
     assert (failure.kind, failure.stage) == (FailureKind.LOCAL, Stage.CONNECT)
@@ -194,6 +196,7 @@ async def test_out_of_sockets_is_a_local_failure(
     probe = collector.open(TCP)
     monkeypatch.setattr(socket, "socket", no_socket)
     probe.fire(shot_at("127.0.0.1", port=9))
+    probe.close()
     failure = collector.only("connect").failure
     assert failure == Failure(FailureKind.LOCAL, Stage.CONNECT, "too many open files")
 

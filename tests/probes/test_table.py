@@ -81,8 +81,9 @@ def test_wrong_sizes(value: object, problem: str) -> None:
 
 
 def test_a_probe_without_options() -> None:
-    assert check_options(TCP, {"port": 1}, "f", "")[1] == [
-        Fault("f", "port", "probe tcp has no option 'port'", "no options")
+    bare = ProbeSpec("bare", "", 1, TCP.open, TCP.cost)
+    assert check_options(bare, {"port": 1}, "f", "")[1] == [
+        Fault("f", "port", "probe bare has no option 'port'", "no options")
     ]
 
 

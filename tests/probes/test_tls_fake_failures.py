@@ -12,6 +12,7 @@ from pathbudget.probes.record import (
     ConnectionMode,
     Failure,
     FailureKind,
+    Flag,
     Sample,
     Stage,
 )
@@ -98,9 +99,10 @@ def test_refused(tls_path: FakePath, shoot_tls: Shoot) -> None:
     tls_path.refused = True
     samples = shoot_tls(resolve=True)
     assert [sample.metric for sample in samples] == ["resolve", "connect", "setup"]
-    assert samples[0].value_ns == 1 * MS
-    for sample in samples[1:]:
-        assert sample.failure == Failure(FailureKind.REFUSED, Stage.CONNECT, "connection refused")
+    resolve, connect, setup = samples
+    assert resolve.value_ns == 1 * MS
+    assert (connect.value_ns, connect.flags) == (20 * MS, (Flag.REFUSED,))
+    assert setup.failure == Failure(FailureKind.REFUSED, Stage.CONNECT, "connection refused")
 
 
 def test_unreachable_keeps_the_routers_words(tls_path: FakePath, shoot_tls: Shoot) -> None:
