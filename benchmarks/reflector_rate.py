@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -81,8 +82,7 @@ def echo(*, send_stamps: bool) -> None:
     stamps.switch_on(sock, flags)
     sock.bind((SERVER, PORT))
     sock.setblocking(False)
-    packets = open_packets(sock, 2048)
-    running = [True]
+    packets = open_packets(sock, 2048, headers=False)
     loop = asyncio.new_event_loop()
 
     def on_readable() -> None:
@@ -96,7 +96,6 @@ def echo(*, send_stamps: bool) -> None:
     loop.add_reader(sock.fileno(), on_readable)
     loop.add_signal_handler(signal.SIGTERM, loop.stop)
     loop.run_forever()
-    running.clear()
 
 
 def reflect(*, stateless: bool = False, profile: bool = False) -> None:
@@ -121,11 +120,17 @@ def run(
     """Load one responder for some seconds."""
     child = os.fork()
     if child == 0:
-        enter_descriptor(server)
-        os.sched_setaffinity(0, {SERVER_CORE})
-        responder()
-        sys.stdout.flush()
-        os._exit(0)
+        code = 1
+        try:
+            enter_descriptor(server)
+            os.sched_setaffinity(0, {SERVER_CORE})
+            responder()
+            code = 0
+        except Exception:  # noqa: BLE001 (the child must not go on as its parent)
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
     time.sleep(1.0)
     before = cpu_seconds(child)
     command = [str(load), SERVER, str(PORT), str(FLOWS), str(options.in_flight)]
@@ -139,6 +144,8 @@ def run(
     os.waitpid(child, 0)
     _, received, lost, wrong, seconds = told.stdout.split()
     count = int(received)
+    if not count:
+        sys.exit("the responder answered nothing")
     return Row(count / float(seconds), 1e6 * used / max(1, count), int(lost), int(wrong))
 
 

@@ -30,6 +30,7 @@ class StampedUdpSocket(StampedSocket):
     ) -> None:
         super().__init__(sock, family, data_bytes=DATAGRAM_BYTES, error_queue=True, headers=True)
         self._listener = listener
+        self._kind = int(sock.family)
         self._port = int(sock.getsockname()[1])
 
     @property
@@ -38,8 +39,21 @@ class StampedUdpSocket(StampedSocket):
         return self._port
 
     def send(self, datagram: Outgoing) -> int | Failure:
-        """See `channels.DatagramChannel.send`."""
-        return self.send_all((datagram,))[0]
+        """See `channels.DatagramChannel.send`. The short way, for who sends one by one."""
+        payload, address, port, local, dscp = datagram
+        try:
+            there = _destination(address, port, self._family)
+            if local or dscp is not None:
+                ancillary = _ancillary(self._kind, local, dscp)
+                self._socket.sendmsg((payload,), ancillary, 0, there)
+            else:
+                self._socket.sendto(payload, there)
+        except OSError:
+            self._count_anew()
+            return self.send_all((datagram,))[0]
+        key = self._sent
+        self._sent = key + 1
+        return key
 
     def send_all(self, datagrams: Sequence[Outgoing]) -> list[int | Failure]:
         """See `channels.DatagramChannel.send_all`."""
@@ -48,11 +62,7 @@ class StampedUdpSocket(StampedSocket):
         for index, (payload, address, port, local, dscp) in enumerate(datagrams):
             try:
                 there = _destination(address, port, self._family)
-                ancillary = (
-                    _ancillary(self._socket.family, local, dscp)
-                    if local or dscp is not None
-                    else ()
-                )
+                ancillary = _ancillary(self._kind, local, dscp) if local or dscp is not None else ()
             except OSError as error:
                 failure = from_refused_call(error, Stage.SEND, self._family)
                 unsendable.append((index, failure))
