@@ -30,6 +30,10 @@ def responder(
     tcp_port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port that accepts and says nothing.")
     ] = 8080,
+    echo_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port that sends every byte back; none unless given."),
+    ] = None,
     name: Annotated[
         list[str] | None,
         typer.Option(help="Name for the certificate, beside the addresses. May be repeated."),
@@ -67,15 +71,16 @@ def responder(
     if die_with_parent:
         process.die_with_parent()
     addresses = list(dict.fromkeys(bind))
-    _check(addresses, tls_port, tcp_port)
+    _check(addresses, tls_port, tcp_port, echo_port)
+    echo = "" if echo_port is None else f", echo {echo_port}"
     counters = process.serve(
         process.Service(
-            listening=Listening(addresses, tls_port, tcp_port),
+            listening=Listening(addresses, tls_port, tcp_port, echo_port),
             context=server_context(certificate_directory, subject_names(addresses, name or [])),
             limits=Limits(max_connections, max_per_source, idle_seconds=idle_seconds),
             delays=read_delays(delays) if delays is not None else NO_DELAYS,
             ready_fd=ready_fd,
-            greeting=f"Listening on {', '.join(addresses)}: TLS {tls_port}, TCP {tcp_port}. "
+            greeting=f"Listening on {', '.join(addresses)}: TLS {tls_port}, TCP {tcp_port}{echo}. "
             f"Ctrl-C ends it.\nClients trust {certificate_directory / 'ca.pem'}.\n",
         )
     )
@@ -84,7 +89,7 @@ def responder(
         sys.stderr.write(f"Stopped. {told or 'Nobody came'}.\n")
 
 
-def _check(addresses: list[str], tls_port: int, tcp_port: int) -> None:
+def _check(addresses: list[str], tls_port: int, tcp_port: int, echo_port: int | None) -> None:
     faults: list[Fault] = []
     for address in addresses:
         try:
@@ -95,5 +100,8 @@ def _check(addresses: list[str], tls_port: int, tcp_port: int) -> None:
     if tls_port == tcp_port:
         expected = "another port than --tls-port"
         faults.append(Fault("command line", "--tcp-port", f"{tcp_port}", expected))
+    if echo_port in (tls_port, tcp_port):
+        expected = "another port than --tls-port and --tcp-port"
+        faults.append(Fault("command line", "--echo-port", f"{echo_port}", expected))
     if faults:
         raise ConfigError(faults)

@@ -1,4 +1,4 @@
-"""What happens on one connection: held, or one TLS 1.3 handshake and a polite goodbye.
+"""What happens on one connection: held, echoed, or one TLS 1.3 handshake and a polite goodbye.
 
 The TLS side is a sans-IO `ssl.SSLObject` between two memory buffers, because the loopback world
 must be able to hold back a whole server flight; without delays a flight is written at once.
@@ -108,6 +108,17 @@ class Held(asyncio.Protocol):
         peer = self._transport.get_extra_info("socket")
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         self._transport.abort()
+
+
+class Echo(Held):
+    """Every byte goes back as it comes, up to the bound of bytes, for as long as the peer talks.
+
+    What waits to be written is bounded by the same bound: a peer that never reads costs no more.
+    """
+
+    def _take(self, data: bytes) -> None:
+        self._shared.counters["bytes echoed"] += len(data)
+        self._transport.write(data)
 
 
 class Handshake(Held):

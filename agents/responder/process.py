@@ -83,7 +83,8 @@ def _prctl(option: int, value: int) -> None:
 
 def _bounded(service: Service) -> Limits:
     """The limits, with no more connections than this process may have descriptors for."""
-    reserved = 2 * len(service.listening.addresses) + SPARE_DESCRIPTORS
+    ports = 2 if service.listening.echo_port is None else 3
+    reserved = ports * len(service.listening.addresses) + SPARE_DESCRIPTORS
     reachable = _raise_descriptor_limit(service.limits.connections + reserved)
     if service.delays is not NO_DELAYS:
         reachable = min(reachable, SELECT_DESCRIPTORS)

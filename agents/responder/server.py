@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from pathbudget.agents.responder.connections import Handshake, Held, Shared
+from pathbudget.agents.responder.connections import Echo, Handshake, Held, Shared
 from pathbudget.agents.responder.delays import NO_DELAYS, Delays
 from pathbudget.agents.responder.limits import DEFAULT_LIMITS, Admission, Limits
 from pathbudget.probes.errors import PrivilegeError, ReflectorError
@@ -25,6 +25,8 @@ class Listening:
     addresses: Sequence[str]
     tls_port: int = 8443
     tcp_port: int = 8080
+    echo_port: int | None = None
+    """None: nothing is echoed."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class Responder:
     delays: Delays = NO_DELAYS
     tls_addresses: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     tcp_addresses: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    echo_addresses: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     _servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
     _shared: Shared = field(init=False)
 
@@ -57,6 +60,9 @@ class Responder:
             for address in self.listening.addresses:
                 self.tls_addresses.append(await self._tls(address))
                 self.tcp_addresses.append(await self._tcp(address))
+                if self.listening.echo_port is not None:
+                    echo = await self._echo(address, self.listening.echo_port)
+                    self.echo_addresses.append(echo)
         except BaseException:
             await self._stop()
             raise
@@ -77,6 +83,9 @@ class Responder:
 
     async def _tcp(self, address: str) -> tuple[str, int]:
         return await self._listen(address, self.listening.tcp_port, lambda: Held(self._shared))
+
+    async def _echo(self, address: str, port: int) -> tuple[str, int]:
+        return await self._listen(address, port, lambda: Echo(self._shared))
 
     async def _listen(
         self, address: str, port: int, protocol: Callable[[], Held]

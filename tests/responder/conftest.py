@@ -47,7 +47,7 @@ def listen(certificates: Path) -> Listen:
         binds: tuple[str, ...] = ("127.0.0.1",),
     ) -> AsyncGenerator[Responder]:
         context = server_context(certificates, subject_names(binds, []))
-        async with Responder(Listening(binds, 0, 0), context, limits, delays) as responder:
+        async with Responder(Listening(binds, 0, 0, 0), context, limits, delays) as responder:
             yield responder
 
     return start
