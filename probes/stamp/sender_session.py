@@ -1,0 +1,415 @@
+"""The Session-Sender: requests out, answers in, nothing lost. Bytes and `now` in, events out.
+
+Every shot ends in exactly one RTT sample or failure. A reply is ours when it carries back the T1 of
+one of our requests, 64 bits of which the lowest 16 are dice, with its sequence number, error
+estimate and SSID (16 more bits of dice); in authenticated mode it is signed besides. What is no
+outcome is counted:
+
+    foreign      from an address and port that we do not probe, or nothing that could be a reply
+    forged       from one that we probe, but not ours, or with a wrong signature
+    corrupt      our T1, but another number, error estimate or SSID than we sent with it
+    duplicate    another reply to a packet that has its outcome (RFC 5560)
+    late         a reply after the deadline; the packet stays a timeout
+    forged_error        an ICMP error that quotes a packet we have not sent
+    unverifiable_error  one that quotes too little to tell
+    lost_forward, lost_reverse, lost_direction_unknown   packets that timed out, by direction
+    stateless_reflector   a reflector that does not number its replies: directions stay unknown
+    dscp_changed_forward, dscp_changed_reverse, dscp_refused   where a DSCP was asked for
+
+T3 cannot be stamped by the kernel into its own packet: the Follow-Up extension of the next reply
+brings it (RFC 8972 section 4.7). An answer waits for the next reply of its session, at most until
+its own deadline, and counts with the T3 of the packet where none came (docs/adr/0082).
+"""
+
+import heapq
+import random
+import struct
+from collections import deque
+from typing import NamedTuple
+
+from pathbudget.probes.channels import Datagram, DatagramBatch, QueuedError
+from pathbudget.probes.clock import Reading, measure_interval
+from pathbudget.probes.contract import Shot
+from pathbudget.probes.failures import from_icmp, timed_out
+from pathbudget.probes.icmp_flight import canonical
+from pathbudget.probes.record import (
+    AddressFamily,
+    Direction,
+    Failure,
+    FailureKind,
+    Metric,
+    Sample,
+    Stage,
+)
+from pathbudget.probes.stamp.authentication import Key
+from pathbudget.probes.stamp.flights import Answer, Flight, SenderState
+from pathbudget.probes.stamp.measured import lateness_ns, measured, sent_unix_ns, stamps_of
+from pathbudget.probes.stamp.timestamps import encode_error, to_ntp
+from pathbudget.probes.stamp.tlvs import ClassOfService
+from pathbudget.probes.stamp.trailer import Extensions, read_extensions
+from pathbudget.probes.stamp.wire import (
+    AUTHENTICATED_OCTETS,
+    BASE_OCTETS,
+    OPEN_REPLY,
+    OPEN_REQUEST,
+    SEQUENCES,
+    SIGNED_REPLY,
+    SIGNED_REQUEST,
+    TWAMP_REPLY_OCTETS,
+)
+
+DICE_BITS = 16
+DICE_NS = 15_259
+"""By how much the dice move T1: 2 ** 16 units of NTP time. Part of the error that we state."""
+REMEMBERED_NS = 60_000_000_000
+"""How long a packet is remembered after its outcome, so that a copy is known as one."""
+REMEMBERED = 100_000
+_MASK = SEQUENCES - 1
+_OPEN_QUOTE = struct.Struct("!IQ")
+_SIGNED_QUOTE = struct.Struct("!I12xQ")
+_LOST = {
+    Direction.FORWARD: "lost_forward",
+    Direction.REVERSE: "lost_reverse",
+    None: "lost_direction_unknown",
+}
+
+
+class Outcome(NamedTuple):
+    """How a shot ended: its RTT sample or failure comes first, then what was measured beside it."""
+
+    series: int
+    samples: tuple[Sample, ...]
+
+
+class Counted(NamedTuple):
+    """Something that is no outcome; series -1 where it cannot be told."""
+
+    series: int
+    word: str
+
+
+Event = Outcome | Counted
+
+
+class SenderSession:
+    """All STAMP sessions of one address family. See the module for the rules.
+
+    `flows` gives the local port of each channel, by the number that `request` and `receive` get.
+    """
+
+    def __init__(
+        self,
+        family: AddressFamily,
+        rng: random.Random,
+        extensions: Extensions,
+        *,
+        default_port: int,
+        follow_up: bool = True,
+        dscp: int = 0,
+    ) -> None:
+        self.flows: dict[int, int] = {}
+        self._family = family
+        self._rng = rng
+        self._extensions = extensions
+        self._fixed = extensions.build(b"") if extensions.key is None else None
+        self._key: Key | None = extensions.key
+        self._follow_up = follow_up
+        self._dscp = dscp
+        self._default_port = default_port
+        self._ssid = rng.randrange(1, 0x10000)
+        self._own_error_ns: int | None = None
+        self._error = encode_error(None)
+        self._states: dict[tuple[str, int, int], SenderState] = {}
+        self._peers: set[tuple[str, int]] = set()
+        self._flights: dict[int, Flight] = {}
+        self._order: deque[Flight] = deque()
+        self._deadlines: list[tuple[int, int]] = []
+        self._by_key: dict[tuple[int, int], Flight] = {}
+        self._under_way = 0
+        self._events: list[Event] = []
+
+    @property
+    def under_way(self) -> int:
+        """Number of packets without an outcome."""
+        return self._under_way
+
+    def claim_clock(self, error_ns: int | None) -> None:
+        """Our clock is within `error_ns` of UTC from now on; None: nobody vouches for it."""
+        self._own_error_ns = error_ns
+        self._error = encode_error(None if error_ns is None else error_ns + DICE_NS)
+
+    def clock_stepped(self) -> None:
+        """Our wall clock was set. A reflector that knows our signed packets would take those of a
+        clock set back for replayed ones: begin new sessions.
+        """
+        self._ssid = self._ssid % 0xFFFF + 1
+        for state in self._states.values():
+            state.losses.finish()
+        self._states.clear()
+
+    def next_deadline_ns(self) -> int | None:
+        """Monotonic time of the next timeout; None where nothing is under way."""
+        while self._deadlines:
+            deadline, t1 = self._deadlines[0]
+            flight = self._flights.get(t1)
+            if flight is not None and not flight.done:
+                return deadline
+            heapq.heappop(self._deadlines)
+        return None
+
+    def events(self) -> list[Event]:
+        """What has happened since the last call, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def request(self, shot: Shot, now: Reading, channel: int = 0) -> tuple[int, bytes]:
+        """Begin a packet: its number for `sent` and `refused`, and the octets to send now."""
+        port = shot.target.port or self._default_port
+        state = self._states.get((shot.address, port, channel))
+        if state is None:
+            state = self._begin(shot.address, port, channel)
+        number = state.next_number
+        state.next_number = number + 1
+        t1 = to_ntp(now.unix_ns) >> DICE_BITS << DICE_BITS | self._rng.getrandbits(DICE_BITS)
+        while t1 in self._flights:
+            t1 = t1 + (1 << DICE_BITS) & 0xFFFF_FFFF_FFFF_FFFF
+        flight = self._flights[t1] = Flight(shot, state, number, t1, now)
+        self._order.append(flight)
+        self._under_way += 1
+        heapq.heappush(self._deadlines, (flight.deadline_ns, t1))
+        if self._fixed is not None:
+            base = OPEN_REQUEST.pack(number & _MASK, t1, self._error, state.ssid)
+            return t1, base + self._fixed
+        return t1, self._signed(SIGNED_REQUEST.pack(number & _MASK, t1, self._error, state.ssid))
+
+    def sent(self, number: int, channel: int, key: int) -> None:
+        """The packet has been handed to the kernel, on this channel and under this key."""
+        flight = self._flights.get(number)
+        if flight is not None and not flight.done:
+            flight.key = (channel, key)
+            self._by_key[channel, key] = flight
+
+    def refused(self, number: int, failure: Failure) -> None:
+        """The packet could not be sent: that is its outcome."""
+        flight = self._flights[number]
+        flight.session.losses.never_arrived(flight.number)
+        self._fail(flight, failure)
+
+    def receive(self, channel: int, batch: DatagramBatch, now: Reading) -> None:
+        """Work through what was read at one wake-up of one channel."""
+        for key, kernel_unix_ns in batch.sent:
+            flight = self._by_key.pop((channel, key), None)
+            if flight is not None:
+                flight.kernel_sent_unix_ns = kernel_unix_ns
+        for error in batch.errors:
+            self._error_queued(error)
+        answered: list[Flight] = []
+        for datagram in batch.arrivals:
+            flight = self._arrived(datagram, now)
+            if flight is not None:
+                answered.append(flight)
+        for flight in answered:
+            if not flight.done and flight.answer is not None:
+                state = flight.session
+                if state.held.get(flight.answer.own) is not flight:
+                    self._settle(flight)
+
+    def expire(self, now: Reading) -> None:
+        """Time out what is due, and wait no longer for a Follow-Up. Whatever has come must have
+        been given to `receive` before.
+        """
+        while True:
+            due = self.next_deadline_ns()
+            if due is None or due > now.monotonic_ns:
+                return
+            flight = self._flights[heapq.heappop(self._deadlines)[1]]
+            if flight.answer is not None:
+                flight.session.held.pop(flight.answer.own, None)
+                self._settle(flight)
+            else:
+                self._time_out(flight)
+
+    def finish(self) -> None:
+        """Nothing more will come: losses that wait for a later answer have no direction."""
+        for state in self._states.values():
+            state.losses.finish()
+
+    def _begin(self, address: str, port: int, channel: int) -> SenderState:
+        plain = canonical(address)
+        state = self._states[address, port, channel] = SenderState(
+            plain, port, channel, self._ssid, follows_up=self._follow_up, count=self._count_lost
+        )
+        self._peers.add((plain, port))
+        return state
+
+    def _signed(self, base: bytes) -> bytes:
+        assert self._key is not None
+        return base + self._key.sign(base) + self._extensions.build(base[:4])
+
+    def _arrived(self, datagram: Datagram, now: Reading) -> Flight | None:
+        """Look at one datagram; the packet that it answers first."""
+        payload = datagram.payload
+        key = self._key
+        if key is not None:
+            if len(payload) < AUTHENTICATED_OCTETS or not key.signed_base(payload):
+                self._stranger(datagram)
+                return None
+            fields = SIGNED_REPLY.unpack_from(payload)
+        elif len(payload) >= BASE_OCTETS:
+            fields = OPEN_REPLY.unpack_from(payload)
+        elif len(payload) >= TWAMP_REPLY_OCTETS:
+            fields = OPEN_REPLY.unpack_from(payload.ljust(BASE_OCTETS, b"\0"))
+        else:
+            self._stranger(datagram)
+            return None
+        own, left, error, ssid, arrived, number, t1, _, _ = fields
+        flight = self._flights.get(t1)
+        if flight is None:
+            self._stranger(datagram)
+            return None
+        state = flight.session
+        if number != flight.number & _MASK or (ssid != state.ssid and ssid):
+            self._count(flight.shot.series, "corrupt")
+            return None
+        if flight.done or flight.answer is not None:
+            self._again(flight, own, now)
+            return None
+        flight.answer = Answer(
+            now,
+            datagram.kernel_unix_ns,
+            datagram.sender,
+            datagram.ttl,
+            own,
+            arrived,
+            left,
+            error,
+        )
+        losses = state.losses
+        losses.answered(flight.number, own, now.monotonic_ns, 2 * flight.shot.timeout_ns)
+        if not losses.stateful and not state.stateless_told:
+            state.stateless_told = True
+            self._count(flight.shot.series, "stateless_reflector")
+        if state.follows_up or self._dscp:
+            self._extended(flight, own, datagram)
+        return flight
+
+    def _extended(self, flight: Flight, own: int, datagram: Datagram) -> None:
+        """Read the extensions of a reply: when did the one before really leave?"""
+        follow_up, service = read_extensions(datagram.payload, self._key)
+        state = flight.session
+        if state.follows_up:
+            if follow_up is None or (own != 0 and follow_up.timestamp == 0):
+                state.follows_up = False  # it knows no Follow-Up, or keeps no state
+            held, state.held = state.held, {own: flight} if state.follows_up else {}
+            for sequence, waiting in held.items():
+                if follow_up is not None and sequence == follow_up.sequence:
+                    waiting.left_by_kernel = follow_up.timestamp
+                self._settle(waiting)
+        if self._dscp:
+            self._marked(flight.shot.series, service, datagram.traffic_class)
+
+    def _marked(
+        self, series: int, service: ClassOfService | None, traffic_class: int | None
+    ) -> None:
+        """Count what the way did to our DSCP."""
+        if service is not None and service.seen_dscp != self._dscp:
+            self._count(series, "dscp_changed_forward")
+        if service is not None and service.refused:
+            self._count(series, "dscp_refused")
+        elif traffic_class is not None and traffic_class >> 2 != self._dscp:
+            self._count(series, "dscp_changed_reverse")
+
+    def _stranger(self, datagram: Datagram) -> None:
+        probed = (canonical(datagram.sender), datagram.sender_port) in self._peers
+        self._count(-1, "forged" if probed else "foreign")
+
+    def _again(self, flight: Flight, own: int, now: Reading) -> None:
+        """One more reply to a packet. Its number may be news: then the request came twice."""
+        self._count(flight.shot.series, "late" if flight.timed_out else "duplicate")
+        flight.duplicated = True
+        flight.session.losses.answered(
+            flight.number, own, now.monotonic_ns, 2 * flight.shot.timeout_ns
+        )
+
+    def _error_queued(self, error: QueuedError) -> None:
+        """An ICMP error is the end of a packet only where it quotes that packet."""
+        quote = _OPEN_QUOTE if self._key is None else _SIGNED_QUOTE
+        failure = from_icmp(self._family, error.icmp_type, error.icmp_code, Stage.WAIT)
+        if len(error.quoted) < quote.size or failure is None:
+            self._count(-1, "unverifiable_error")
+            return
+        number, t1 = quote.unpack_from(error.quoted)
+        flight = self._flights.get(t1)
+        if (
+            flight is None
+            or number != flight.number & _MASK
+            or canonical(error.destination) != flight.session.address
+        ):
+            self._count(-1, "forged_error")
+        elif flight.done or flight.answer is not None:
+            self._count(flight.shot.series, "late" if flight.timed_out else "duplicate")
+        else:
+            flight.session.losses.never_arrived(flight.number)
+            self._fail(flight, failure, error.responder)
+
+    def _settle(self, flight: Flight) -> None:
+        """Turn the answer of a packet into its samples."""
+        answer = flight.answer
+        assert answer is not None
+        sent = flight.sent
+        span = measure_interval(
+            sent, answer.read, flight.kernel_sent_unix_ns, answer.kernel_unix_ns
+        )
+        shot = flight.shot
+        if span.value_ns > shot.timeout_ns:
+            self._count(shot.series, "late")
+            flight.answer = None
+            self._time_out(flight)
+            return
+        flow = self.flows.get(flight.session.flow)
+        self._close(flight)
+        samples = measured(flight, answer, span, flow, self._own_error_ns)
+        self._events.append(Outcome(shot.series, samples))
+
+    def _time_out(self, flight: Flight) -> None:
+        shot = flight.shot
+        failure = timed_out(Stage.WAIT, shot.timeout_ns)
+        direction = flight.session.losses.lost(flight.number, shot.series)
+        if direction is not None:
+            failure = Failure(failure.kind, failure.stage, failure.detail, direction=direction)
+        self._fail(flight, failure)
+
+    def _fail(self, flight: Flight, failure: Failure, responder: str | None = None) -> None:
+        """End a packet without a number."""
+        shot = flight.shot
+        sample = Sample(
+            seq=shot.seq,
+            metric=Metric.RTT,
+            sent_unix_ns=sent_unix_ns(flight),
+            failure=failure,
+            lateness_ns=lateness_ns(flight),
+            responder=responder,
+            flow=self.flows.get(flight.session.flow),
+            stamps=stamps_of(flight),
+        )
+        flight.timed_out = failure.kind is FailureKind.TIMEOUT
+        self._close(flight)
+        self._events.append(Outcome(shot.series, (sample,)))
+
+    def _close(self, flight: Flight) -> None:
+        flight.done = True
+        self._under_way -= 1
+        if flight.key is not None and flight.kernel_sent_unix_ns is None:
+            self._by_key.pop(flight.key, None)
+        order, flights = self._order, self._flights
+        before = flight.sent.monotonic_ns - REMEMBERED_NS
+        while order[0].done and (order[0].sent.monotonic_ns < before or len(flights) > REMEMBERED):
+            del flights[order.popleft().t1]
+            if not order:
+                return
+
+    def _count_lost(self, series: int, direction: Direction | None) -> None:
+        self._count(series, _LOST[direction])
+
+    def _count(self, series: int, word: str) -> None:
+        self._events.append(Counted(series, word))
