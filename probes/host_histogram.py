@@ -14,7 +14,10 @@ BUCKETS = (42 - PRECISION_BITS) * _STEPS + _STEPS
 
 
 class DelayHistogram:
-    """Counts of nanoseconds. Negative ones count as 0, those over `LONGEST_NS` as that."""
+    """Counts of nanoseconds. What is over `LONGEST_NS` counts as that.
+
+    A negative delay is none: a clock was stepped in between. It is not counted.
+    """
 
     __slots__ = ("counts",)
 
@@ -24,7 +27,8 @@ class DelayHistogram:
     def note(self, ns: int) -> None:
         """Count one delay. Called once per packet: no allocation, no logarithm."""
         if ns < _STEPS:
-            self.counts[max(ns, 0)] += 1
+            if ns >= 0:
+                self.counts[ns] += 1
         elif ns >= LONGEST_NS:
             self.counts[-1] += 1
         else:
