@@ -114,8 +114,8 @@ class Lab:
             )
             for node in self.world.nodes.values()
         }
-        answering = bool(self._services.sites)
-        ca_file = f"{path_of(self._folder)}/ca.pem" if answering else ""
+        shown = self._services.with_certificates
+        ca_file = f"{path_of(self._folder)}/ca.pem" if shown else ""
         return session.LabSession(nodes, ca_file)
 
     def as_session(self) -> contextlib.AbstractContextManager[None]:

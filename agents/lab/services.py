@@ -1,4 +1,6 @@
-"""What answers at the sites beside the kernel: TLS 1.3 on port 8443, TCP on port 8080."""
+"""What answers at the sites beside the kernel: TLS 1.3 on port 8443, TCP on port 8080, STAMP on
+UDP port 8620.
+"""
 
 import os
 import select
@@ -11,6 +13,7 @@ import msgspec
 from pathbudget.agents.lab.fabric import Fabric
 from pathbudget.agents.lab.helper_process import HelperProcess
 from pathbudget.agents.lab.topology import NodeKind
+from pathbudget.agents.reflector.options import DEFAULT_PORT
 from pathbudget.probes.errors import LabError
 from pathbudget.probes.record import AddressFamily
 
@@ -18,6 +21,7 @@ READY_SECONDS = 30.0
 READY = b"ready\n"
 TLS_PORT = 8443
 TCP_PORT = 8080
+STAMP_PORT = DEFAULT_PORT
 COMMAND = (sys.executable, "-m", "pathbudget.agents.lab.answering")
 
 
@@ -31,8 +35,10 @@ class Services:
         self.sites = [
             space
             for space in fabric.spaces.values()
-            if space.node.kind is NodeKind.SITE and space.node.responder
+            if space.node.kind is NodeKind.SITE and (space.node.responder or space.node.reflects)
         ]
+        self.with_certificates = any(space.node.responder for space in self.sites)
+        self._expected = sum(space.node.responder + space.node.reflects for space in self.sites)
         self._process: HelperProcess | None = None
         self._reader, writer = os.pipe()
         try:
@@ -54,6 +60,9 @@ class Services:
                 "addresses": [
                     fabric.world.address_of(space.node.name, family) for family in AddressFamily
                 ],
+                "responder": space.node.responder,
+                "reflector": space.node.reflects,
+                "clock": space.node.clock,
             }
             for space in self.sites
         ]
@@ -62,6 +71,7 @@ class Services:
             "ready": writer,
             "tls_port": TLS_PORT,
             "tcp_port": TCP_PORT,
+            "stamp_port": STAMP_PORT,
             "sites": sites,
         }
         return HelperProcess(
@@ -76,7 +86,7 @@ class Services:
         """Return when all listen. Raises LabError with the words of the process if they do not."""
         deadline = time.monotonic() + READY_SECONDS
         said = b""
-        while self._process and said.count(READY) < len(self.sites):
+        while self._process and said.count(READY) < self._expected:
             left = max(0.0, deadline - time.monotonic())
             octets = b""
             if select.select([self._reader], [], [], left)[0]:

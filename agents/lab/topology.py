@@ -5,6 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from pathbudget.agents.lab.link import DirectionModel
+from pathbudget.agents.reflector.clocks import Skew
 
 
 class NodeKind(StrEnum):
@@ -15,6 +16,7 @@ class NodeKind(StrEnum):
     SITE = "site"
 
 
+TRUE_CLOCK = Skew()
 NODES_PER_KIND = 4096
 LINKS_PER_NODE = 126
 
@@ -34,6 +36,16 @@ class Node:
     longitude: float | None = None
     responder: bool = True
     """Sites only: TLS 1.3 answers on port 8443 and TCP on 8080; without it they are refused."""
+    reflector: bool | None = None
+    """Sites only: STAMP answers on UDP port 8620. None: where there is a responder."""
+    clock: Skew = TRUE_CLOCK
+    """Sites only: how wrong the clock is that the reflector puts into its answers."""
+
+    @property
+    def reflects(self) -> bool:
+        """Whether a STAMP reflector runs here."""
+        wanted = self.responder if self.reflector is None else self.reflector
+        return wanted and self.kind is NodeKind.SITE
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 [[region]]  name, carrier, latitude, longitude
 [[router]]  name, carrier, asn, latitude, longitude
-[[site]]    name, carrier, latitude, longitude, responder
+[[site]]    name, carrier, latitude, longitude, responder, reflector,
+            clock = {offset, ppm, step, step_after, stated_error}
 [[link]]    between, delay, variation, loss, bursts, rate, queue, reorder, order, cost,
             forward = {...} and reverse = {...} for keys that differ by direction
 [[route]]   at, to, via
@@ -11,6 +12,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pathbudget.agents.lab.clock_file import read_clock
 from pathbudget.agents.lab.link_file import read_link
 from pathbudget.agents.lab.topology import Node, NodeKind, StaticRoute
 from pathbudget.agents.lab.world import World
@@ -24,7 +26,7 @@ PLACE_KEYS = ("name", "carrier", "latitude", "longitude")
 KEYS = {
     NodeKind.REGION: PLACE_KEYS,
     NodeKind.ROUTER: (*PLACE_KEYS, "asn"),
-    NodeKind.SITE: (*PLACE_KEYS, "responder"),
+    NodeKind.SITE: (*PLACE_KEYS, "responder", "reflector", "clock"),
 }
 LATITUDE = Interval(-90, 90, "degrees north, -90 to 90")
 LONGITUDE = Interval(-180, 180, "degrees east, -180 to 180")
@@ -93,16 +95,18 @@ def _node(entry: Entry, kind: NodeKind) -> Node:
         asn=asn,
         latitude=entry.number("latitude", LATITUDE),
         longitude=entry.number("longitude", LONGITUDE),
-        responder=_responder(entry),
+        responder=_yes_or_no(entry, "responder") is not False,
+        reflector=_yes_or_no(entry, "reflector"),
+        clock=read_clock(entry),
     )
 
 
-def _responder(entry: Entry) -> bool:
-    value = entry.values.get("responder", True)
-    if isinstance(value, bool):
+def _yes_or_no(entry: Entry, key: str) -> bool | None:
+    value = entry.values.get(key)
+    if value is None or isinstance(value, bool):
         return value
-    entry.fault("responder", f"{show(value)} is neither", "true or false")
-    return True
+    entry.fault(key, f"{show(value)} is neither", "true or false")
+    return None
 
 
 def _route(entry: Entry) -> StaticRoute:

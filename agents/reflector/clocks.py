@@ -40,13 +40,15 @@ class HostClock:
 @dataclass(frozen=True, slots=True)
 class Skew:
     """How wrong a clock is: `offset_ns` at the start, running `ppm` too fast, and one step of
-    `step_ns` when `step_after_ns` of true time have passed.
+    `step_ns` when `step_after_ns` of true time have passed. `stated_error_ns` is the bound that it
+    claims for itself, true or not; None: nobody vouches for it.
     """
 
     offset_ns: int = 0
     ppm: float = 0.0
     step_ns: int = 0
     step_after_ns: int = 0
+    stated_error_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 
 from pathbudget.agents.lab.link import BurstLoss, DirectionModel, Order, Variation, VariationKind
 from pathbudget.agents.lab.world_file import load_world, parse_world
+from pathbudget.agents.reflector.clocks import Skew
 from pathbudget.probes.errors import ConfigError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "world.toml"
@@ -52,6 +53,8 @@ def test_every_key_arrives_where_it_belongs() -> None:
     assert world.regions == ["tokyo"]
     assert world.sites == ["osaka"]
     assert not world.nodes["osaka"].responder
+    assert not world.nodes["osaka"].reflects
+    assert world.nodes["osaka"].clock == Skew()
     first, second = world.links
     assert first.forward == DirectionModel(delay_ns=2_000_000, loss=0.01)
     assert first.reverse == DirectionModel(3_500_000, loss=0.01, rate_bits=10_000_000)
@@ -65,6 +68,34 @@ def test_every_key_arrives_where_it_belongs() -> None:
         reorder_by_ns=4_000_000,
         order=Order.LINK,
     )
+
+
+def test_a_site_reflects_where_it_responds_unless_it_says_otherwise() -> None:
+    def reflects(keys: str) -> bool:
+        return parse_world(SMALL.replace("responder = false", keys)).nodes["osaka"].reflects
+
+    assert reflects("")
+    assert reflects("responder = false\nreflector = true")
+    assert not reflects("reflector = false")
+    assert not parse_world(SMALL).nodes["tokyo"].reflects
+
+
+def test_the_clock_of_a_reflector_is_as_wrong_as_the_file_says() -> None:
+    keys = 'clock = { offset = "-3ms", ppm = 80, step = "5ms", step_after = "10s" }'
+    clock = parse_world(SMALL.replace("responder = false", keys)).nodes["osaka"].clock
+    assert clock == Skew(-3_000_000, 80.0, 5_000_000, 10_000_000_000)
+    keys = 'clock = { stated_error = "1ms" }'
+    clock = parse_world(SMALL.replace("responder = false", keys)).nodes["osaka"].clock
+    assert clock == Skew(stated_error_ns=1_000_000)
+
+
+def test_faults_of_a_clock_have_their_place() -> None:
+    keys = 'reflector = 1\nclock = { offset = "-3", ppm = "fast", drift = 1 }'
+    faults = faults_of(SMALL.replace("responder = false", keys))
+    assert "true or false" in faults["site[1].reflector"]
+    assert "12.5ms" in faults["site[1].clock.offset"]
+    assert "-1000 to 1000" in faults["site[1].clock.ppm"]
+    assert "ppm" in faults["site[1].clock.drift"]
 
 
 def test_the_example_is_sound() -> None:
