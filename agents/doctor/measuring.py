@@ -56,7 +56,7 @@ async def measure(network: Network, clock: Clock, seconds: float, *, busy: bool)
         user_ns=_floor(whole.user_ns, whole),
         send_lateness_p50_ns=lateness.quantile(0.5),
         send_lateness_p99_ns=lateness.quantile(0.99),
-        receive_lag_p99_ns=_receive_lag(whole),
+        receive_lag_p99_ns=_receive_lag(tests),
     )
 
 
@@ -64,12 +64,18 @@ def _floor(spans: tuple[int, ...], test: LoopbackTest) -> int | None:
     return span_floor_ns(spans) if stamped_enough(spans, test) else None
 
 
-def _receive_lag(test: LoopbackTest) -> int | None:
-    """Both spans of a packet begin at one reading; they end at the kernel's stamp and at ours."""
-    if not test.user_ns or len(test.user_ns) != len(test.kernel_receive_ns):
-        return None
-    pairs = zip(test.user_ns, test.kernel_receive_ns, strict=True)
-    return quantile(tuple(max(0, user - kernel) for user, kernel in pairs), 0.99)
+def _receive_lag(tests: Sequence[LoopbackTest]) -> int | None:
+    """Both spans of a packet begin at one reading; they end at the kernel's stamp and at ours.
+
+    Of those tests whose every packet was stamped: of the others it is not known which was not.
+    """
+    lags = [
+        max(0, user - kernel)
+        for test in tests
+        if len(test.user_ns) == len(test.kernel_receive_ns)
+        for user, kernel in zip(test.user_ns, test.kernel_receive_ns, strict=True)
+    ]
+    return quantile(tuple(lags), 0.99) if lags else None
 
 
 async def _keep_schedule(
