@@ -47,7 +47,11 @@ class PhaseState:
 
 
 class HostState:
-    """Statistics of one series. `sent` counts packets whose fate is known: answered or lost."""
+    """Statistics of one series. `sent` counts packets whose fate is known: answered or lost.
+
+    `flows` says that flows were asked for, each many packets long. Otherwise a probe may use a new
+    one for each packet, and all of them are one stream.
+    """
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class HostState:
         start_unix_ns: int,
         column_ns: int,
         timeout_ns: int,
+        flows: bool = False,
     ) -> None:
         self.host = host
         self.probe = probe
@@ -78,6 +83,7 @@ class HostState:
         self.counted: Counter[str] = Counter()
         self.clocks: Counter[str] = Counter()
         self.flows: dict[int, Sketch] = {}
+        self._by_flow = flows
         self.directions = Directions()
         self.watch = OutageWatch()
         self.last_outage: Outage | None = None
@@ -128,7 +134,8 @@ class HostState:
             self._loss(sample)
         else:
             self._answer(sample, value)
-        result = (sample.sent_unix_ns, value, sample.flow)
+        flow = sample.flow if self._by_flow else None
+        result = (sample.sent_unix_ns, value, flow)
         return self._in_order(self._order.push(sample.seq, result))
 
     def _not_sent(self, sample: Sample) -> None:
@@ -145,8 +152,9 @@ class HostState:
         self.last_ns = value
         self.answers.add(value)
         self.clocks[sample.clock_source] += 1
-        if sample.flow is not None and (sample.flow in self.flows or len(self.flows) < MOST_FLOWS):
-            self.flows.setdefault(sample.flow, Sketch()).add(value)
+        flow = sample.flow if self._by_flow else None
+        if flow is not None and (flow in self.flows or len(self.flows) < MOST_FLOWS):
+            self.flows.setdefault(flow, Sketch()).add(value)
 
     def _explain(self, sample: Sample) -> None:
         failure = sample.failure

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 
 from rich.text import Text
 
@@ -41,7 +42,7 @@ class Picture:
 def screen(picture: Picture, width: int, height: int) -> list[Text]:
     """What fits: rows first, then charts of the first hosts, then what the letters mean."""
     head = _head(picture, width)
-    foot = _foot(picture)
+    foot = _foot(picture, width)
     body, left_over = _rows(picture, width, height - len(head) - len(foot))
     lines = [*head, *body, *_panes(picture, width, left_over), *foot]
     return [_cut(line, width) for line in lines[:height]]
@@ -51,7 +52,7 @@ def final(picture: Picture, width: int) -> list[Text]:
     """Every host, without charts; for the end."""
     blocks = _blocks(picture, width)
     lines = [*_head(picture, width), *(line for block in blocks for line in block)]
-    lines += [Text(one) for one in (*_outages(picture, len(picture.shown)), *words.LEGEND)]
+    lines += [Text(one) for one in (*_outages(picture, width, len(picture.shown)), *words.LEGEND)]
     return [_cut(line, width) for line in lines]
 
 
@@ -74,19 +75,20 @@ def _head(picture: Picture, width: int) -> list[Text]:
     return [*(Text(one) for one in head), *(Text(one, "yellow") for one in picture.notices)]
 
 
-def _foot(picture: Picture) -> list[Text]:
-    lines = [Text(one, "bold red") for one in _outages(picture, SHOWN_OUTAGES)]
+def _foot(picture: Picture, width: int) -> list[Text]:
+    lines = [Text(one, "bold red") for one in _outages(picture, width, SHOWN_OUTAGES)]
     return [*lines, *(Text(one, "dim") for one in words.LEGEND)]
 
 
-def _outages(picture: Picture, most: int) -> list[str]:
+def _outages(picture: Picture, width: int, most: int) -> list[str]:
     """The latest outage of each host, the latest last."""
     known = [
         (outage.first_lost_unix_ns, words.outage_text(one.state.host, outage))
         for one in picture.shown
         if (outage := one.state.watch.ongoing or one.state.last_outage) is not None
     ]
-    return [text for _, text in sorted(known)[-most:]]
+    texts = [text for _, text in sorted(known)[-most:]]
+    return [line for text in texts for line in wrap(text, width, subsequent_indent="  ")]
 
 
 def _blocks(picture: Picture, width: int) -> list[list[Text]]:
@@ -148,13 +150,17 @@ def _pane(picture: Picture, one: Shown, width: int, height: int) -> list[Text]:
     if shown.micro and picture.floor_ns is not None:
         title += f" (noise {words.duration(picture.floor_ns, micro=True)} us)"
     lines = chart(columns, width, height, micro=shown.micro, floor_ns=picture.floor_ns or 0)
-    return [Text(title, "bold"), *lines, _time_axis(len(columns) * picture.column_ns, len(columns))]
+    return [
+        Text(title, "bold"),
+        *lines,
+        _time_axis(len(columns) * picture.column_ns, len(columns), unit),
+    ]
 
 
-def _time_axis(span_ns: int, columns: int) -> Text:
+def _time_axis(span_ns: int, columns: int, unit: str) -> Text:
     left, right = f"-{_clock(span_ns)}", "now"
     gap = columns - len(left) - len(right)
-    return Text(" " * AXIS + (left + " " * gap + right if gap > 0 else right), "dim")
+    return Text(f"{unit:>{AXIS - 2}}  " + (left + " " * gap + right if gap > 0 else right), "dim")
 
 
 def _clock(duration_ns: int) -> str:

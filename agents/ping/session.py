@@ -70,6 +70,7 @@ class Session:
             write=write,
             phases=self._phases,
             notice=self.notice,
+            flows=options.flows is not None,
         )
         self._method = self._describe(main)
         self._vantage = VantageRun(

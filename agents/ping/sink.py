@@ -35,6 +35,7 @@ class PingSink:
         write: Callable[[bytes], None] | None = None,
         phases: Phases | None = None,
         notice: str = "",
+        flows: bool = False,
     ) -> None:
         self.moved: list[str] = []
         """Hosts whose address changed during the run, in words."""
@@ -45,6 +46,7 @@ class PingSink:
         self._write = write
         self._phases = phases
         self._notice = notice
+        self._flows = flows
         self._open: dict[int, HostState] = {}
         self._rows: dict[Key, HostState] = {}
 
@@ -70,6 +72,7 @@ class PingSink:
             start_unix_ns=measurement.started_unix_ns,
             column_ns=self._column_ns,
             timeout_ns=self._timeout_ns,
+            flows=self._flows,
         )
         key = (host, probe, measurement.family)
         before = self._rows.pop((host, probe, None), None)  # the name did not resolve until now
@@ -110,7 +113,9 @@ class PingSink:
         duration_ns: int,
     ) -> None:
         """See `SampleSink.end`."""
-        state = self._open.pop(series)
+        state = self._open.pop(series, None)
+        if state is None:  # its address was refused, nothing was sent
+            return
         self._put(json_lines.summary_line(state, clock, noise, duration_ns))
 
     def _put(self, line: bytes) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.outages import Outage
@@ -91,11 +91,11 @@ def marks(state: HostState) -> str:
     return letters + ("!" if state.not_sent else "")
 
 
-def clock_time(unix_ns: int, *, fraction: bool = False) -> str:
-    """The time of day, in this host's zone."""
-    moment = datetime.fromtimestamp(unix_ns / 1e9).astimezone()
-    text = moment.strftime("%H:%M:%S")
-    return f"{text}.{moment.microsecond // 1000:03}" if fraction else text
+def clock_time(unix_ns: int) -> str:
+    """The time of day, UTC, to the millisecond."""
+    seconds, rest = divmod(unix_ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(seconds, tz=UTC)
+    return f"{moment:%H:%M:%S}.{rest // 1_000_000:03}"
 
 
 def outage_text(host: str, outage: Outage) -> str:
@@ -103,14 +103,14 @@ def outage_text(host: str, outage: Outage) -> str:
     begin = _window(outage.last_good_unix_ns, outage.first_lost_unix_ns)
     what = f"{host}: {outage.lost} lost"
     if outage.first_good_unix_ns is None:
-        return f"OUTAGE {what} since {begin}, no end yet"
+        return f"OUTAGE {what} since {begin} UTC, no end yet"
     end = _window(outage.last_lost_unix_ns, outage.first_good_unix_ns)
-    return f"Outage {what} from {begin} to {end}"
+    return f"Outage {what} from {begin} to {end} UTC"
 
 
 def _window(after_ns: int | None, until_ns: int) -> str:
-    until = clock_time(until_ns, fraction=True)
+    until = clock_time(until_ns)
     if after_ns is None:
         return f"before {until}"
-    after = clock_time(after_ns, fraction=True)
+    after = clock_time(after_ns)
     return f"{after}..{until[6:] if after[:6] == until[:6] else until}"

@@ -1,0 +1,219 @@
+"""What is remembered of one host: figures, failures, directions, outages, load."""
+
+import math
+import random
+
+from pathbudget.agents.ping.directions import ENOUGH, Directions, slope_below
+from pathbudget.agents.ping.figures import figures, load_figures
+from pathbudget.agents.ping.host_state import HostState
+from pathbudget.agents.ping.outages import FEWEST, OutageWatch
+from pathbudget.agents.ping.phases import SETTLES_NS, Phase, Phases
+from pathbudget.probes.record import (
+    Direction,
+    Failure,
+    FailureKind,
+    Flag,
+    Metric,
+    Sample,
+    Stage,
+)
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+
+
+def state(*, flows: bool = False) -> HostState:
+    return HostState(
+        host="site",
+        probe="icmp",
+        address="192.0.2.1",
+        start_unix_ns=0,
+        column_ns=10 * SECOND,
+        timeout_ns=SECOND,
+        flows=flows,
+    )
+
+
+def answer(seq: int, value_ns: int, flow: int | None = None) -> Sample:
+    return Sample(seq, "rtt", seq * SECOND, value_ns=value_ns, flow=flow)
+
+
+def knows_directions(host: HostState) -> bool:
+    return host.directions.figures() is not None
+
+
+def loss(seq: int, kind: FailureKind = FailureKind.TIMEOUT, way: Direction | None = None) -> Sample:
+    stage = Stage.SEND if kind is FailureKind.LOCAL else Stage.WAIT
+    return Sample(seq, "rtt", seq * SECOND, failure=Failure(kind, stage, direction=way))
+
+
+def fed(samples: list[Sample], *, flows: bool = False) -> HostState:
+    host = state(flows=flows)
+    for sample in samples:
+        host.take(sample, "rtt")
+    return host
+
+
+def test_percentiles_wait_for_packets_enough() -> None:
+    few = figures(fed([answer(n, n * MS) for n in range(1, 20)]))
+    assert few.minimum_ns == MS
+    assert (few.p50_ns, few.p95_ns, few.pdv_p99_ns, few.ipdv_p95_ns) == (None,) * 4
+    more = figures(fed([answer(n, n * MS) for n in range(1, 21)]))
+    assert (more.p50_ns, more.p95_ns, more.pdv_p99_ns) == (10 * MS, 19 * MS, None)
+    most = figures(fed([answer(n, n * MS) for n in range(1, 101)]))
+    assert most.pdv_p99_ns == 98 * MS  # p99 above the least (RFC 5481)
+
+
+def test_losses_push_percentiles_to_infinity() -> None:
+    host = fed([answer(n, MS) for n in range(18)] + [loss(n) for n in range(18, 20)])
+    assert figures(host).p50_ns == MS
+    assert figures(host).p95_ns == math.inf
+    assert host.loss_ratio == 0.1
+
+
+def test_what_this_host_could_not_send_is_no_loss() -> None:
+    host = fed([answer(0, MS), loss(1, FailureKind.LOCAL), loss(2, FailureKind.NO_ROUTE)])
+    assert (host.sent, host.lost, host.not_sent) == (1, 0, 2)
+
+
+def test_ipdv_is_of_successive_packets_and_a_loss_breaks_the_pair() -> None:
+    """Not of disjoint pairs, not across a loss, and not in the order of arrival."""
+    host = state()
+    values: dict[int, int | None] = {0: 10, 1: 13, 2: None, 3: 20, 4: 21, 5: 20}
+    for seq in (1, 0, 3, 5, 4, 2):  # the loss is known last
+        value = values[seq]
+        host.take(loss(seq) if value is None else answer(seq, value * MS), "rtt")
+    assert host.ipdv.n == 3
+    assert host.ipdv.maximum == 3 * MS
+    assert host.ipdv.minimum == 1 * MS
+
+
+def test_ipdv_compares_packets_of_one_flow_and_the_spread_is_a_term_of_its_own() -> None:
+    samples = [answer(n, (10 + 5 * (n % 2)) * MS, flow=n % 2) for n in range(60)]
+    host = fed(samples, flows=True)
+    assert host.ipdv.maximum == 0
+    assert figures(host).ecmp_spread_ns == 5 * MS
+    unasked = fed(samples)  # a new source port for each packet is no flow
+    assert unasked.ipdv.minimum == 5 * MS
+    assert unasked.flows == {}
+
+
+def test_a_retransmitted_syn_is_a_loss_and_no_round_trip() -> None:
+    sample = Sample(0, "connect", 0, value_ns=SECOND, flags=(str(Flag.SYN_RETRANSMITTED),))
+    host = state()
+    host.take(sample, "connect")
+    assert (host.sent, host.lost, host.answers.n) == (1, 1, 0)
+
+
+def test_an_outage_is_told_when_it_begins_and_ends_with_its_windows() -> None:
+    watch = OutageWatch()
+    sent = iter(range(0, 10**6, 10))
+    for _ in range(1_000):
+        assert watch.feed(next(sent), lost=False) is None
+    assert watch.needed() == FEWEST
+    begun = [watch.feed(next(sent), lost=True) for _ in range(5)]
+    assert [one is not None for one in begun] == [False, False, True, False, False]
+    assert watch.ongoing is not None
+    over = watch.feed(next(sent), lost=False)
+    assert over is not None
+    assert over.over
+    assert (over.last_good_unix_ns, over.first_lost_unix_ns) == (9_990, 10_000)
+    assert (over.last_lost_unix_ns, over.first_good_unix_ns, over.lost) == (10_040, 10_050, 5)
+    assert watch.count == 1
+
+
+def test_random_loss_is_no_outage() -> None:
+    """20 % of random loss over 50,000 packets; the analysis uses the same rule."""
+    rng = random.Random(5)
+    watch = OutageWatch()
+    for number in range(50_000):
+        watch.feed(number, lost=number > 100 and rng.random() < 0.2)
+    assert watch.count == 0
+
+
+def test_an_outage_does_not_excuse_the_next_one() -> None:
+    watch = OutageWatch()
+    for number in range(1_000):
+        watch.feed(number, lost=False)
+    for number in range(1_000, 1_500):
+        watch.feed(number, lost=True)
+    watch.feed(1_500, lost=False)
+    assert watch.needed() == FEWEST
+
+
+def test_each_direction_by_itself_although_the_clocks_drift_apart() -> None:
+    """80 ppm of drift, hours of offset, and a millisecond of variation on the way there alone."""
+    rng = random.Random(2)
+    both = Directions()
+    for seq in range(400):
+        sent = seq * SECOND
+        offset = 10**13 + seq * 80_000
+        forward = 30 * MS + int(rng.expovariate(1 / (MS / 4)))
+        reverse = 20 * MS + rng.randrange(2_000)
+        both.add(seq, Metric.TRANSIT_FORWARD, sent, forward + offset)
+        both.add(seq, Metric.TRANSIT_REVERSE, sent, reverse - offset)
+    found = both.figures()
+    assert found is not None
+    there, back = found
+    assert 70 < there.drift_ppm < 90
+    assert 0.7 * MS < there.pdv_p99_ns < 1.8 * MS  # 1.15 ms in theory
+    assert back.pdv_p99_ns < 40_000
+    assert back.ipdv_p95_ns < 82_500  # successive packets are a second of drift apart, at most
+
+
+def test_directions_wait_for_packets_enough_and_for_both_halves() -> None:
+    both = Directions()
+    for seq in range(ENOUGH * 2):
+        both.add(seq, Metric.TRANSIT_FORWARD, seq, 5)
+    assert both.figures() is None
+    for seq in range(ENOUGH):
+        both.add(seq, Metric.TRANSIT_REVERSE, seq, 5)
+    assert both.figures() is not None
+    both.clear()
+    both.add(0, Metric.TRANSIT_FORWARD, 0, 5)
+    again = both.figures()
+    assert again is None
+
+
+def test_the_line_below_all_points_follows_the_least() -> None:
+    points = [(when, 3 * when + (7 if when % 4 else 0)) for when in range(100)]
+    assert slope_below(points) == 3.0
+    assert slope_below([(0, 5)]) == 0.0
+    assert slope_below([(0, 5), (0, 4)]) == 0.0
+
+
+def test_a_clock_step_makes_the_directions_start_anew() -> None:
+    host = state()
+    for seq in range(ENOUGH):
+        for metric in (Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE):
+            host.take(Sample(seq, metric, seq, value_ns=5), "rtt")
+    assert knows_directions(host)
+    stepped = Sample(1_000, Metric.TRANSIT_FORWARD, 1, value_ns=5, flags=(str(Flag.CLOCK_STEP),))
+    host.take(stepped, "rtt")
+    assert not knows_directions(host)
+
+
+def test_losses_are_told_apart_by_direction_where_the_reflector_can() -> None:
+    host = fed([answer(0, MS), loss(1, way=Direction.FORWARD), loss(2, way=Direction.REVERSE)])
+    assert host.lost_by_direction == {"forward": 1, "reverse": 1}
+
+
+def test_loaded_and_idle_are_kept_apart_and_what_drains_is_neither() -> None:
+    phases = Phases()
+    phases.begin(100 * SECOND)
+    phases.end(200 * SECOND)
+    assert phases.phase_at(99 * SECOND) is Phase.IDLE
+    assert phases.phase_at(100 * SECOND) is Phase.LOADED
+    assert phases.phase_at(200 * SECOND) is Phase.SETTLING
+    assert phases.phase_at(200 * SECOND + SETTLES_NS) is Phase.IDLE
+    host = state()
+    for seq in range(300):
+        value = 50 * MS if 100 <= seq <= 200 else 10 * MS
+        host.take(answer(seq, value), "rtt", phases.phase_at(seq * SECOND))
+    found = load_figures(host)
+    assert found is not None
+    assert found.idle == (10 * MS, 10 * MS)
+    assert found.loaded == (50 * MS, 50 * MS)
+    assert found.difference == (40 * MS, 40 * MS)
+    assert host.phases[Phase.IDLE].answers.n + host.phases[Phase.LOADED].answers.n == 299
+    assert load_figures(fed([answer(0, MS)])) is None
