@@ -9,6 +9,7 @@ from types import MappingProxyType
 from pathbudget.probes.contract import Option, Options, OptionSpec, ProbeSpec
 from pathbudget.probes.errors import Fault
 from pathbudget.probes.icmp import ICMP
+from pathbudget.probes.stamp.probe import STAMP
 from pathbudget.probes.tcp import TCP
 from pathbudget.probes.tls import TLS
 
@@ -20,6 +21,7 @@ BUILTIN: Mapping[str, ProbeSpec] = MappingProxyType(
         "icmp": ICMP,
         "tcp": TCP,
         "tls": TLS,
+        "stamp": STAMP,
     }
 )
 

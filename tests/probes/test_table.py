@@ -24,7 +24,7 @@ def fresh_table() -> Iterator[None]:
 
 def test_the_built_in_probes_stand_under_their_names() -> None:
     assert {name: spec.name for name, spec in BUILTIN.items()} == {
-        name: name for name in ("icmp", "tcp", "tls")
+        name: name for name in ("icmp", "tcp", "tls", "stamp")
     }
     assert dict(probe_table()) == dict(BUILTIN)
 
@@ -129,7 +129,7 @@ def test_third_parties_add_probes_and_cannot_replace_ours(
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     found = probe_table()
-    assert sorted(found) == ["dns", "icmp", "tcp", "tls"]
+    assert sorted(found) == ["dns", "icmp", "stamp", "tcp", "tls"]
     assert found["icmp"] is ICMP
     assert found["dns"] is theirs
     told = [record.getMessage() for record in caplog.records]
