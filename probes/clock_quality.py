@@ -101,7 +101,7 @@ def read_clock_quality(
     """What the kernel says now, with the steps that `watcher` has seen. Never fails.
 
     The kernel's bound counts only where the daemon that disciplines it has told it an error as well
-    (0 < esterror <= maxerror): systemd-timesyncd and phc2sys set the bound to nothing at every
+    (0 < esterror <= maxerror): systemd-timesyncd, ptp4l and phc2sys set the bound to 0 at every
     update, without knowing any.
     """
     answer = ask()

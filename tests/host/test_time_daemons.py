@@ -99,7 +99,7 @@ def test_nobody_there(
     [[], [b""], [b"\xff" * 104], [b"\x06\x02" + bytes(102)], [bytes(2000)] * 3],
     ids=["silence", "nothing", "ones", "zeroes", "much"],
 )
-def test_a_daemon_that_talks_garbage_is_as_good_as_none(
+def test_pitfall_12_a_daemon_that_talks_garbage_is_as_good_as_none(
     ask: Callable[[Deadline, Places], ClockStatement | None],
     replies: list[bytes],
     serve: Serve,
@@ -185,7 +185,8 @@ def test_who_is_believed(
         assert found.skew_ppm == 0.02
 
 
-def test_a_survey_grows_old_and_is_void_after_a_step() -> None:
+def test_pitfall_10_what_was_known_of_the_clock_is_void_after_a_step() -> None:
+    """The wall clock only labels, and a jump of it is marked (mtr PR#281)."""
     clock = FakeClock()
     watcher = ClockWatcher(clock)
     said = ClockQuality(
