@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathbudget.probes.channels import (
     PLAIN,
     Cancellable,
+    DatagramBatch,
     Due,
     IcmpBatch,
     LoopbackTest,
@@ -24,6 +25,7 @@ from pathbudget.probes.channels import (
 )
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_address, no_family
+from pathbudget.probes.fake_datagrams import FakeDatagramChannel, Services
 from pathbudget.probes.fake_icmp import FakeIcmpChannel
 from pathbudget.probes.fake_path import FakeHost, FakePath
 from pathbudget.probes.fake_segments import FakePorts, FakeSegmentChannel, no_interface
@@ -54,6 +56,8 @@ class FakeNetwork(FakeHost):
     privileged: bool | None = True
     resolve_ns: int | None = RESOLVE_NS
     """How long the resolver takes; None: for ever."""
+    services: Services = field(default_factory=Services)
+    """What listens on UDP ports, by address and port; see `fake_datagrams`."""
     last_port: int = FIRST_PORT - 1
     """The local port of the latest connection."""
 
@@ -100,14 +104,32 @@ class FakeNetwork(FakeHost):
         return family in self.families
 
     def open_icmp(
-        self, family: AddressFamily, listener: Callable[[IcmpBatch], None]
+        self,
+        family: AddressFamily,
+        listener: Callable[[IcmpBatch], None],
+        packet: PacketOptions = PLAIN,
     ) -> FakeIcmpChannel | None:
         """See `channels.Network.open_icmp`."""
+        del packet
         if family not in self.families:
             return None
         if self.privileged is None:
             raise PrivilegeError(f"ICMP socket ({family})", "ask whoever made this network")
         return FakeIcmpChannel(self, family, listener, privileged=self.privileged)
+
+    def open_datagrams(
+        self,
+        family: AddressFamily,
+        listener: Callable[[DatagramBatch], None],
+        *,
+        port: int = 0,
+        packet: PacketOptions = PLAIN,
+    ) -> FakeDatagramChannel | None:
+        """See `channels.Network.open_datagrams`."""
+        if family not in self.families:
+            return None
+        local_port = port or self._next_port()
+        return FakeDatagramChannel(self, self.services, family, listener, local_port, packet)
 
     def connect(
         self,

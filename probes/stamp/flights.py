@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from pathbudget.probes.clock import Reading
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.stamp.loss_direction import FIRST_NUMBER, Count, LossDirection
@@ -23,42 +25,26 @@ class Answer(NamedTuple):
     error: int
 
 
-class Flight:
-    """One packet, from its sending on; after its outcome still known, for copies of the reply."""
+class Flight(msgspec.Struct, gc=False):
+    """One packet, from its sending on; after its outcome still known, for copies of the reply.
 
-    __slots__ = (
-        "answer",
-        "deadline_ns",
-        "done",
-        "duplicated",
-        "kernel_sent_unix_ns",
-        "key",
-        "left_by_kernel",
-        "number",
-        "sent",
-        "session",
-        "shot",
-        "t1",
-        "timed_out",
-    )
+    `left_by_kernel` is T3 by the kernel of the reflector, as in a packet: from the Follow-Up of a
+    later reply. `session` and what it holds refer to each other only until the outcome.
+    """
 
-    def __init__(
-        self, shot: Shot, session: "SenderState", number: int, t1: int, sent: Reading
-    ) -> None:
-        self.shot = shot
-        self.session = session
-        self.number = number
-        self.t1 = t1
-        self.sent = sent
-        self.deadline_ns = sent.monotonic_ns + shot.timeout_ns
-        self.key: tuple[int, int] | None = None
-        self.kernel_sent_unix_ns: int | None = None
-        self.answer: Answer | None = None
-        self.left_by_kernel: int | None = None
-        """T3 by the kernel of the reflector, as in a packet; from the Follow-Up of a later one."""
-        self.duplicated = False
-        self.done = False
-        self.timed_out = False
+    shot: Shot
+    session: "SenderState"
+    number: int
+    t1: int
+    sent: Reading
+    deadline_ns: int
+    key: tuple[int, int] | None = None
+    kernel_sent_unix_ns: int | None = None
+    answer: Answer | None = None
+    left_by_kernel: int | None = None
+    duplicated: bool = False
+    done: bool = False
+    timed_out: bool = False
 
 
 class SenderState:

@@ -221,7 +221,7 @@ class ReflectorSession:
         if dscp and self._permitted is not None and dscp not in self._permitted:
             dscp = 0
         self.answered += 1
-        return Answer(base, dscp, session, told[0])
+        return Answer(base, dscp or None, session, told[0])
 
     def sent(self, answer: Answer, key: int) -> None:
         """An answer was handed to the kernel, which will report its stamp under this key."""

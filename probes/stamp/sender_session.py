@@ -173,7 +173,9 @@ class SenderSession:
         t1 = to_ntp(now.unix_ns) >> DICE_BITS << DICE_BITS | self._rng.getrandbits(DICE_BITS)
         while t1 in self._flights:
             t1 = t1 + (1 << DICE_BITS) & 0xFFFF_FFFF_FFFF_FFFF
-        flight = self._flights[t1] = Flight(shot, state, number, t1, now)
+        flight = self._flights[t1] = Flight(
+            shot, state, number, t1, now, now.monotonic_ns + shot.timeout_ns
+        )
         self._order.append(flight)
         self._under_way += 1
         heapq.heappush(self._deadlines, (flight.deadline_ns, t1))

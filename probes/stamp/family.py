@@ -1,0 +1,171 @@
+"""The STAMP sender of one address family: its sockets, one per flow, and its alarm."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from pathbudget.probes.channels import (
+    Cancellable,
+    DatagramBatch,
+    DatagramChannel,
+    Outgoing,
+    PacketOptions,
+)
+from pathbudget.probes.clock import ClockWatcher, Reading
+from pathbudget.probes.contract import ProbeEnvironment, Shot
+from pathbudget.probes.failures import no_family
+from pathbudget.probes.record import AddressFamily, ClockQuality, Failure, Stage, SyncState
+from pathbudget.probes.stamp.sender_session import Outcome, SenderSession
+
+AT_ONCE = 64
+"""Requests that leave on one reading of the clocks and, where it can be, in one system call."""
+CLOCK_ASKED_NS = 16_000_000_000
+"""How often the kernel is asked how good our clock is; its bound grows by 500 us a second."""
+
+AskClock = Callable[[], ClockQuality]
+
+
+class StampFamily:
+    """All STAMP sessions of one address family."""
+
+    def __init__(
+        self,
+        environment: ProbeEnvironment,
+        family: AddressFamily,
+        session: SenderSession,
+        ask_clock: AskClock,
+        *,
+        default_port: int,
+        signed: bool,
+    ) -> None:
+        self._environment = environment
+        self._family = family
+        self._session = session
+        self._ask_clock = ask_clock
+        self._default_port = default_port
+        self._signed = signed
+        self._watcher = ClockWatcher(environment.clock)
+        self._steps = 0
+        self._asked_ns: int | None = None
+        self._alarm: Cancellable | None = None
+        self._alarm_ns = 0
+        self._channels: list[DatagramChannel] = []
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    def open(self, flows: int, packet: PacketOptions) -> None:
+        """Open the sockets. Raises PrivilegeError."""
+        for flow in range(flows):
+            channel = self._environment.network.open_datagrams(
+                self._family, self._listener(flow), packet=packet
+            )
+            if channel is None:
+                return
+            self._channels.append(channel)
+            self._session.flows[flow] = channel.port
+
+    def fire_all(self, shots: Sequence[Shot]) -> None:
+        """Send them now, in their order."""
+        self.idle.clear()
+        for start in range(0, len(shots), AT_ONCE):
+            self._fire(shots[start : start + AT_ONCE])
+        self._report()
+
+    def finish(self) -> None:
+        """Every shot has its outcome: count the losses whose direction stays unknown."""
+        self._session.finish()
+        self._report()
+
+    def close(self) -> None:
+        """Give the sockets back."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for channel in self._channels:
+            channel.close()
+        self._channels.clear()
+
+    def _listener(self, flow: int) -> Callable[[DatagramBatch], None]:
+        def listen(batch: DatagramBatch) -> None:
+            self._session.receive(flow, batch, self._watcher.read())
+            self._report()
+
+        return listen
+
+    def _fire(self, shots: Sequence[Shot]) -> None:
+        now = self._watcher.read()
+        self._look_at_clock(now)
+        flows = len(self._channels)
+        if flows == 0:
+            failure = no_family(self._family, Stage.SEND)
+            for shot in shots:
+                number, _ = self._session.request(shot, now)
+                self._session.refused(number, failure)
+            return
+        for flow, channel in enumerate(self._channels):
+            chosen = shots if flows == 1 else [one for one in shots if one.seq % flows == flow]
+            if chosen:
+                self._send(flow, channel, chosen, now)
+
+    def _send(
+        self, flow: int, channel: DatagramChannel, shots: Sequence[Shot], now: Reading
+    ) -> None:
+        session, default_port = self._session, self._default_port
+        begun = [session.request(shot, now, flow) for shot in shots]
+        keys = channel.send_all(
+            [
+                Outgoing(payload, shot.address, shot.target.port or default_port)
+                for shot, (_, payload) in zip(shots, begun, strict=True)
+            ]
+        )
+        for (number, _), key in zip(begun, keys, strict=True):
+            if isinstance(key, Failure):
+                session.refused(number, key)
+            else:
+                session.sent(number, flow, key)
+        # Most stamps, and on short paths most answers, are there by now: no wake-up is needed.
+        channel.poll()
+
+    def _look_at_clock(self, now: Reading) -> None:
+        """Keep up what we claim of our clock, and whether it was set."""
+        if self._asked_ns is None or now.monotonic_ns - self._asked_ns > CLOCK_ASKED_NS:
+            self._asked_ns = now.monotonic_ns
+            quality = self._ask_clock()
+            vouched = quality.sync_state is SyncState.SYNCHRONISED
+            self._session.claim_clock(quality.offset_bound_ns if vouched else None)
+        if self._watcher.steps != self._steps:
+            self._steps = self._watcher.steps
+            if self._signed:
+                self._session.clock_stepped()
+
+    def _report(self) -> None:
+        """Hand on what has happened, and be woken for the next timeout."""
+        emit = self._environment.emit
+        for event in self._session.events():
+            if isinstance(event, Outcome):
+                for sample in event.samples:
+                    emit(event.series, sample)
+            else:
+                self._environment.count(event.series, event.word)
+        if self._session.under_way:
+            self._set_alarm()
+        else:
+            self.idle.set()
+
+    def _set_alarm(self) -> None:
+        """Be woken for a timeout, unless an alarm that comes no later is set."""
+        due_ns = self._session.next_deadline_ns()
+        if due_ns is None:
+            return
+        if self._alarm is not None:
+            if self._alarm_ns <= due_ns:
+                return
+            self._alarm.cancel()
+        self._alarm_ns = due_ns
+        self._alarm = self._environment.network.call_at(due_ns, self._expire)
+
+    def _expire(self) -> None:
+        self._alarm = None
+        # What has come meanwhile is not lost, however late this loop is.
+        for channel in self._channels:
+            channel.poll()
+        self._session.expire(self._watcher.read())
+        self._report()
