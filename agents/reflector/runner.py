@@ -213,7 +213,9 @@ class _Answering:
             if answer is None:
                 continue
             source = local if self._wildcard else ""
-            sent = self.channel.send(Outgoing(answer.payload, sender, port, source, answer.dscp or None))
+            sent = self.channel.send(
+                Outgoing(answer.payload, sender, port, source, answer.dscp or None)
+            )
             if isinstance(sent, int):
                 session.sent(answer, sent * SOCKETS + self._number)
             else:
