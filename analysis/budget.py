@@ -1,9 +1,10 @@
 """Budget lines: the network's terms of the end-to-end budget, each with interval and verdict."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pathbudget.analysis.mixture import Part, mixture_estimate
+from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.quantiles import Estimate
 from pathbudget.analysis.request import Distribution, RequestTimes, request_times
@@ -38,13 +39,16 @@ class _Place:
 class PathBudget:
     """All lines of one path. Distributions are made once and shared by tiers and percentiles."""
 
-    def __init__(self, path: PathSeries, confidence: float = 0.95) -> None:
+    def __init__(
+        self, path: PathSeries, confidence: float = 0.95, one_way: OneWayTracks | None = None
+    ) -> None:
         self.path = path
+        self.one_way = one_way
         self._confidence = confidence
         self._requests: dict[Mode, RequestTimes] = {
             mode: times
             for mode in MEASURABLE_MODES
-            if (times := request_times(path, mode)) is not None
+            if (times := request_times(path, mode, one_way)) is not None
         }
         self._distributions: dict[tuple[Mode, Direction, int], Distribution] = {}
 
@@ -91,6 +95,8 @@ class PathBudget:
         missing: tuple[str, ...],
     ) -> BudgetLine:
         losses = sum(distribution.losses for distribution in parts.values())
+        one_way = self.one_way if place.direction is not Direction.NETWORK else None
+        estimate = _with_clock_error(estimate, one_way)
         allowance = allowance_ms(place)
         question = Question(
             percentile=place.percentile,
@@ -114,14 +120,14 @@ class PathBudget:
             n=estimate.n,
             n_effective=estimate.n_effective,
             losses=losses,
-            method=weakest(method_of(mode, place) for mode in parts),
+            method=weakest(method_of(mode, place, one_way) for mode in parts),
             allowance_ms=allowance,
             verdict=verdict,
             reason=reason,
             headline=place.headline,
             target=self.path.target,
             family=self.path.family,
-            round_trips_from=self.path.source,
+            round_trips_from=self.path.source if one_way is None else one_way.source,
         )
 
     def _distribution(self, mode: Mode, place: _Place) -> Distribution:
@@ -185,8 +191,21 @@ def allowance_ms(place: _Place) -> float | None:
     return place.tier.network_allowance_ms
 
 
-def method_of(mode: Mode, place: _Place) -> Method:
+def _with_clock_error(estimate: Estimate, one_way: OneWayTracks | None) -> Estimate:
+    """The estimate with the error of the clocks in its interval, where clocks are part of it."""
+    if one_way is None or not one_way.error_ns:
+        return estimate
+    low = max(0.0, estimate.low - one_way.error_ns)
+    return replace(estimate, low=low, high=estimate.high + one_way.error_ns)
+
+
+def method_of(mode: Mode, place: _Place, one_way: OneWayTracks | None = None) -> Method:
     """How the line of one mode comes about (docs/metrics.md)."""
+    if one_way is not None:
+        extra = extra_round_trips(place.tier.prompt_bytes)
+        if place.direction is Direction.INGRESS and extra:
+            return Method.DERIVED_FROM_RTT
+        return Method.SYMMETRIC_SPLIT if one_way.error_ns is None else Method.MEASURED
     if mode is Mode.WARM:
         return Method.DERIVED_FROM_RTT
     if place.direction is not Direction.NETWORK:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pathbudget.analysis.budget import PathBudget, unmeasured_headline
+from pathbudget.analysis.directions import directions_of
 from pathbudget.analysis.findings import (
     clock_findings,
     place_findings,
@@ -15,6 +16,8 @@ from pathbudget.analysis.findings import (
     unreachable_findings,
 )
 from pathbudget.analysis.floor import pair_of
+from pathbudget.analysis.one_way_tracks import MeasuredStream, one_way_tracks
+from pathbudget.analysis.packets import PacketCollector
 from pathbudget.analysis.path_choice import PathSeries, path_candidates
 from pathbudget.analysis.places import PlaceCollector, point_of, tier_info, tiers_of
 from pathbudget.analysis.provenance import ProvenanceCollector
@@ -30,8 +33,12 @@ from pathbudget.analysis.results import (
     SiteInfo,
 )
 from pathbudget.analysis.series import Series, SeriesCollector
+from pathbudget.analysis.series_extras import series_timers, under_load
 from pathbudget.analysis.siting import capacity_findings, recommend
 from pathbudget.analysis.siting_ground import ground_of
+from pathbudget.analysis.stream_findings import load_findings, stream_findings, timer_findings
+from pathbudget.analysis.stream_results import StreamSummary
+from pathbudget.analysis.stream_summary import summarise_stream
 from pathbudget.analysis.summary import summarise
 from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue, Tier
@@ -86,6 +93,7 @@ class _Intake:
 
     def __init__(self) -> None:
         self.samples = SeriesCollector()
+        self.packets = PacketCollector()
         self.provenance = ProvenanceCollector()
         self.places = PlaceCollector()
         self.repeated = 0
@@ -100,6 +108,7 @@ class _Intake:
             return
         self._seen.add(identity)
         self.samples.add(measurement)
+        self.packets.add(measurement)
         self.provenance.add(measurement)
         self.places.add(measurement)
 
@@ -122,7 +131,11 @@ class _Evaluator:
         self.sites = intake.places.sites(catalogue)
         self.by_pair: dict[PairName, list[Series]] = {}
         for key, series in self.series.items():
-            self.by_pair.setdefault((key.region, key.site), []).append(series)
+            if not key.loaded:  # what our own traffic did to the path is no part of its budget
+                self.by_pair.setdefault((key.region, key.site), []).append(series)
+        self.streams: list[StreamSummary] = []
+        self.reflected: dict[PairName, list[MeasuredStream]] = {}
+        self._take_streams({name: i for i, name in enumerate(vantages)})
         self.pairs: list[Pair] = []
         self.lines: list[BudgetLine] = []
         self.alternatives: list[BudgetLine] = []
@@ -139,6 +152,10 @@ class _Evaluator:
         )
         self.findings += sample_findings(self.by_pair)
         self.findings += resumption_findings(self.intake.samples.not_resumed)
+        self.findings += stream_findings(self.streams)
+        timers = series_timers(self.series.values())
+        loads = under_load(self.series, self.options.confidence)
+        self.findings += [*timer_findings(timers), *load_findings(loads)]
         for region in self.regions:
             for site in self.sites:
                 self._evaluate_pair(region, site)
@@ -162,7 +179,20 @@ class _Evaluator:
             findings=tuple(self.findings),
             exclusions=self._exclusions(),
             alternatives=tuple(self.alternatives),
+            streams=tuple(self.streams),
+            under_load=loads,
+            timer_artefacts=timers,
         )
+
+    def _take_streams(self, vantages: Mapping[str, int]) -> None:
+        """Summarise every stream, and keep the directions of the idle ones for the lines."""
+        for stream in self.intake.packets.finish():
+            directions = directions_of(stream, self.options.confidence)
+            self.streams.append(summarise_stream(stream, self.options.confidence, directions))
+            if directions is not None and not stream.key.loaded:
+                measured = MeasuredStream(stream, directions, vantages[stream.key.vantage])
+                pair = stream.key.region, stream.key.site
+                self.reflected.setdefault(pair, []).append(measured)
 
     def _evaluate_pair(self, region: RegionInfo, site: SiteInfo) -> None:
         series = self.by_pair.get((region.name, site.name), [])
@@ -185,11 +215,16 @@ class _Evaluator:
             self.lines += [unmeasured_headline(region.name, site.name, t) for t in self.tiers]
 
     def _add_lines(self, candidates: Sequence[PathSeries]) -> None:
+        first = candidates[0]
+        reflected = self.reflected.get((first.region, first.site), [])
         self.findings += unreachable_findings(candidates)
         self.findings += service_findings(candidates)
         for path in candidates:
             self.findings += path.findings
-        budgets = [PathBudget(path, self.options.confidence) for path in candidates]
+        budgets = [
+            PathBudget(path, self.options.confidence, one_way_tracks(path, reflected))
+            for path in candidates
+        ]
         for tier in self.tiers:
             self.lines += budgets[0].lines(tier, self.options.percentiles)
             if len(budgets) > 1:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.quantiles import Estimate, Values, estimate_quantile
 from pathbudget.analysis.results import Direction, Mode
@@ -48,13 +49,21 @@ class RequestTimes:
     """The round trip of each request; `sent_unix_ns` is when the request was made."""
     unjoined: int = 0
     """Set-ups of vantages that measured no round trip: they make no request."""
+    one_way: OneWayTracks | None = None
+    """Both directions by themselves, where a reflector told them apart."""
+    is_warm: bool = False
 
     def distribution(self, direction: Direction, extra_round_trips: int) -> Distribution:
         """Distribution of one budget term.
 
         ingress = set-up + RTT / 2 + extra RTTs, egress = RTT / 2, network = both, per request.
-        RTT / 2 is the symmetric split: half of the constant part and half of its variation.
+        RTT / 2 is the symmetric split: half of the constant part and half of its variation. Where a
+        reflector measured the directions, theirs stands in its place.
         """
+        if self.one_way is not None and direction is Direction.EGRESS:
+            return _distribution(self.one_way.reverse)
+        if self.one_way is not None and direction is Direction.INGRESS:
+            return _distribution(self._ingress(self.one_way.forward, extra_round_trips))
         one_way = self.round_trips.values_ns / 2
         total = one_way.copy()
         if direction is not Direction.EGRESS:
@@ -64,46 +73,70 @@ class RequestTimes:
         if direction is Direction.NETWORK:
             total += one_way
         track = Track(self.round_trips.sent_unix_ns, total, self.round_trips.vantages)
-        return Distribution(np.sort(total), autocorrelation(track)[1])
+        return _distribution(track)
+
+    def _ingress(self, forward: Track, extra_round_trips: int) -> Track:
+        """Set-up, one way there, extra round trips; warm requests are made by the packets."""
+        if self.is_warm:
+            total = forward.values_ns.copy()
+            if extra_round_trips:
+                total += extra_round_trips * beside(forward, self.round_trips)
+            return Track(forward.sent_unix_ns, total, forward.vantages)
+        total = self.setup_ns + beside(self.round_trips, forward)
+        if extra_round_trips:
+            total += extra_round_trips * self.round_trips.values_ns
+        return Track(self.round_trips.sent_unix_ns, total, self.round_trips.vantages)
 
 
-def request_times(path: PathSeries, mode: Mode) -> RequestTimes | None:
+def _distribution(track: Track) -> Distribution:
+    known = ~np.isnan(track.values_ns)
+    if not known.all():
+        track = Track(track.sent_unix_ns[known], track.values_ns[known], track.vantages[known])
+    return Distribution(np.sort(track.values_ns), autocorrelation(track)[1])
+
+
+def request_times(
+    path: PathSeries, mode: Mode, one_way: OneWayTracks | None = None
+) -> RequestTimes | None:
     """Requests of one mode on one path; None where the mode was not measured."""
     round_trips = path.round_trips
     if round_trips is None:
         return None
     if mode is Mode.WARM:
-        return RequestTimes(np.zeros(round_trips.n), round_trips)
+        return RequestTimes(np.zeros(round_trips.n), round_trips, 0, one_way, is_warm=True)
     setups = path.setups.get(mode)
     if setups is None:
         return None
-    return _joined(setups, round_trips)
+    return _joined(setups, round_trips, one_way)
 
 
-def _joined(setups: Track, round_trips: Track) -> RequestTimes | None:
+def _joined(setups: Track, round_trips: Track, one_way: OneWayTracks | None) -> RequestTimes | None:
     """Each set-up with the round trip nearest in time, of the same vantage.
 
     Set-ups of a vantage that measured no round trip cannot be joined and make no request.
     """
-    nearest = np.full(setups.n, -1, dtype=np.int64)
-    for vantage in np.unique(setups.vantages):
-        places = np.flatnonzero(round_trips.vantages == vantage)
-        if len(places):
-            mine = setups.vantages == vantage
-            found = nearest_in_time(round_trips.sent_unix_ns[places], setups.sent_unix_ns[mine])
-            nearest[mine] = places[found]
-    known = nearest >= 0
+    nearest = beside(setups, round_trips)
+    known = ~np.isnan(nearest)
     if not known.any():
         return None
     return RequestTimes(
         setups.values_ns[known],
-        Track(
-            setups.sent_unix_ns[known],
-            round_trips.values_ns[nearest[known]],
-            setups.vantages[known],
-        ),
+        Track(setups.sent_unix_ns[known], nearest[known], setups.vantages[known]),
         unjoined=int(np.count_nonzero(~known)),
+        one_way=one_way,
     )
+
+
+def beside(events: Track, others: Track) -> Values:
+    """For each event the value of `others` nearest in time, of the same vantage; NaN for none."""
+    result = np.full(events.n, np.nan)
+    for vantage in np.unique(events.vantages):
+        places = np.flatnonzero(others.vantages == vantage)
+        if len(places):
+            mine = events.vantages == vantage
+            found = nearest_in_time(others.sent_unix_ns[places], events.sent_unix_ns[mine])
+            result[mine] = others.values_ns[places[found]]
+    return result
 
 
 def nearest_in_time(

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from pathbudget.analysis.stream_results import StreamSummary, TimerInfo, UnderLoad
+
 REPORT_SCHEMA_VERSION = 1
 
 
@@ -93,6 +95,8 @@ class Summary(Result, frozen=True):
     """Points (p, ms) of the empirical quantile function, for drawing; None is a lost share."""
     started_unix_ns: int
     ended_unix_ns: int
+    loaded: bool = False
+    """Measured while our own traffic loaded the path: in no budget line."""
 
 
 class BudgetLine(Result, frozen=True):
@@ -152,6 +156,15 @@ class FindingKind(StrEnum):
     CAPACITY = "capacity"
     ICMP_FILTERED = "icmp_filtered"
     NOT_RESUMED = "not_resumed"
+    REORDERED = "reordered"
+    DUPLICATED = "duplicated"
+    ECMP_SPREAD = "ecmp_spread"
+    TIMER_ARTEFACT = "timer_artefact"
+    OUTAGE = "outage"
+    PATH_CHANGED = "path_changed"
+    CLOCK_CONTRADICTED = "clock_contradicted"
+    HOST_BUSY = "host_busy"
+    ADDED_BY_LOAD = "added_by_load"
 
 
 class Finding(Result, frozen=True):
@@ -325,3 +338,8 @@ class Evaluation(Result, frozen=True):
     alternatives: tuple[BudgetLine, ...] = ()
     """Headline lines of every (target, family) of a pair that has more than one; the one that
     stands for the site is among `lines` too (docs/budget.md)."""
+    streams: tuple[StreamSummary, ...] = ()
+    """Packets in their order: variation by definition and direction, loss patterns, reordering,
+    outages, flows, trains (docs/metrics.md)."""
+    under_load: tuple[UnderLoad, ...] = ()
+    timer_artefacts: tuple[TimerInfo, ...] = ()

@@ -1,12 +1,15 @@
 """Samples, streamed from measurements into one series of numbers per group.
 
-A series is (region, site, target, address, probe, metric, mode, family): IPv4 and IPv6, two
-addresses, two connection modes are never mixed here. What is in no series is in `excluded`, with
-the reason; nothing else is left out.
+A series is (region, site, target, address, probe, metric, mode, family, loaded): IPv4 and IPv6,
+two addresses, two connection modes, an idle path and one that our own traffic loads are never mixed
+here. What is in no series is in `excluded`, with the reason; nothing else is left out, but for the
+one-way transit times: their level is the offset of two clocks, and `packets` reads them.
 """
 
+import bisect
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +32,9 @@ LOST = float("inf")
 WALL_CLOCKS = frozenset({ClockSource.KERNEL, ClockSource.KERNEL_RECEIVE, ClockSource.FOREIGN})
 """Sources whose number a step of the wall clock spoils. The others read a monotonic clock."""
 
+OFFSETS = frozenset({Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE})
+"""Numbers between two clocks, which may be below zero and are no distribution of a delay."""
+
 NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
 """Failures of this host: the network was not asked, so they are no loss (RFC 7680).
 
@@ -47,10 +53,12 @@ class SeriesKey(NamedTuple):
     metric: str
     mode: str | None
     family: str | None
+    loaded: bool = False
+    """Measured while our own traffic loaded the path."""
 
     def sort_key(self) -> tuple[str, ...]:
-        """Order of the series in every result; None sorts as the empty word."""
-        return tuple(part or "" for part in self)
+        """Order of the series in every result; None sorts as the empty word, idle before loaded."""
+        return tuple(str(part or "") for part in self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,37 @@ class SeriesBuilder:
         )
 
 
+def largest_known(known: int | None, new: int | None) -> int | None:
+    """The larger of two numbers that may be unknown."""
+    return new if known is None else known if new is None else max(known, new)
+
+
+def loaded_samples(measurement: Measurement) -> Sequence[bool]:
+    """For each sample, whether our own traffic loaded the path.
+
+    A loss that does not say so itself goes with the sample that was sent nearest to it: the losses
+    of a loaded path are no losses of the idle one.
+    """
+    samples = measurement.samples
+    marked = [Flag.LOADED in sample.flags for sample in samples]
+    if any(marked) and not all(marked):
+        answered = sorted(
+            (sample.sent_unix_ns, mark)
+            for sample, mark in zip(samples, marked, strict=True)
+            if sample.failure is None
+        )
+        for i, sample in enumerate(samples):
+            if sample.failure is not None and not marked[i]:
+                marked[i] = _nearest_mark(answered, sample.sent_unix_ns)
+    return marked
+
+
+def _nearest_mark(answered: Sequence[tuple[int, bool]], sent: int) -> bool:
+    place = bisect.bisect(answered, (sent, False))
+    near = answered[max(0, place - 1) : place + 1]
+    return min(near, key=lambda one: abs(one[0] - sent))[1] if near else True
+
+
 def place_of(measurement: Measurement) -> tuple[str, str]:
     """Region and site of a measurement; the vantage and the target stand in where none is given."""
     vantage, target = measurement.vantage, measurement.target
@@ -145,15 +184,17 @@ class SeriesCollector:
     def add(self, measurement: Measurement) -> None:
         """Sort the samples of one measurement into their series."""
         vantage = self._vantages.setdefault(measurement.vantage.name, len(self._vantages))
-        builders: dict[tuple[str, str | None], SeriesBuilder] = {}
-        for sample in measurement.samples:
+        builders: dict[tuple[str, str | None, bool], SeriesBuilder] = {}
+        for sample, loaded in zip(measurement.samples, loaded_samples(measurement), strict=True):
+            if sample.metric in OFFSETS:
+                continue
             value = self._value_ns(sample, measurement)
             if value is None:
                 continue
-            word = (sample.metric, sample.mode)
+            word = (sample.metric, sample.mode, loaded)
             builder = builders.get(word)
             if builder is None:
-                builder = builders[word] = self._builder(measurement, sample)
+                builder = builders[word] = self._builder(measurement, sample, loaded)
             builder.sent.append(sample.sent_unix_ns)
             builder.values.append(value)
             builder.vantages.append(vantage)
@@ -169,7 +210,7 @@ class SeriesCollector:
         keys = sorted(self._builders, key=SeriesKey.sort_key)
         return {key: self._builders.pop(key).finish(renumber) for key in keys}, names
 
-    def _builder(self, measurement: Measurement, sample: Sample) -> SeriesBuilder:
+    def _builder(self, measurement: Measurement, sample: Sample, loaded: bool) -> SeriesBuilder:
         key = SeriesKey(
             *place_of(measurement),
             target=measurement.target.name,
@@ -178,6 +219,7 @@ class SeriesCollector:
             metric=sample.metric,
             mode=None if sample.mode is None else str(sample.mode),
             family=None if measurement.family is None else str(measurement.family),
+            loaded=loaded,
         )
         builder = self._builders.setdefault(key, SeriesBuilder(key))
         if measurement.noise is not None:

@@ -106,11 +106,11 @@ class Lookup:
         return chosen(self.recommendations(tier), self.evaluation.regions)
 
 
-def preference(summary: Summary) -> tuple[int, bool, int, str]:
-    """Sort key: the smallest one stands for its pair."""
+def preference(summary: Summary) -> tuple[bool, int, bool, int, str]:
+    """Sort key: the smallest one stands for its pair. An idle path before a loaded one."""
     known = summary.metric in METRIC_ORDER
     rank = METRIC_ORDER.index(summary.metric) if known else len(METRIC_ORDER)
-    return rank, summary.n == summary.losses, -summary.n, summary.target
+    return summary.loaded, rank, summary.n == summary.losses, -summary.n, summary.target
 
 
 def chosen(
