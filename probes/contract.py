@@ -127,3 +127,6 @@ class ProbeSpec:
     """The metric of which every shot yields exactly one sample, number or failure."""
     needs_port: bool = False
     default_port: int | None = None
+    own_port: bool = False
+    """Whether it speaks to something of its own at a target, on `default_port`: the port that a
+    catalogue gives is then another service's."""

@@ -36,7 +36,7 @@ def write_campaign(
     seed: int,
     vantage: Callable[[str], Mapping[str, str]],
     certificate_authority: str,
-    with_icmp: bool,
+    in_lab: bool,
 ) -> None:
     """One vantage per region; `vantage(region)` says how it is reached."""
     lines = [HEADER, 'name = "demo"', 'catalogue = "catalogue.toml"', f'duration = "{duration_s}s"']
@@ -45,8 +45,9 @@ def write_campaign(
         lines += ["[[vantage]]", f'name = "{region.name}"', f'region = "{region.name}"']
         lines += [f'{key} = "{value}"' for key, value in vantage(region.name).items()]
         lines.append("")
-    if with_icmp:
+    if in_lab:
         lines += ["[[probe]]", 'kind = "icmp"', 'interval = "250ms"', 'timeout = "1s"', ""]
+        lines += ["[[probe]]", 'kind = "stamp"', 'interval = "500ms"', 'timeout = "1s"', ""]
     for mode in ("cold", "resumed"):
         lines += ["[[probe]]", 'kind = "tls"', f'label = "tls-{mode}"', f'mode = "{mode}"']
         lines += [f'ca_file = "{certificate_authority}"', f'interval = "{TLS_INTERVAL}"']

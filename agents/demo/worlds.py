@@ -26,7 +26,7 @@ def lab_world(folder: Path, *, duration_s: int, seed: int) -> Generator[list[str
         seed=seed,
         vantage=lambda region: {"namespace": f"lab:{region}"},
         certificate_authority="lab:ca",
-        with_icmp=True,
+        in_lab=True,
     )
     said: list[str] = []
     world = world_from_places(region_places(), site_places(), seed=seed)
@@ -56,7 +56,7 @@ def loopback_world(folder: Path, *, duration_s: int, seed: int) -> Generator[lis
             seed=seed,
             vantage=lambda region: {"source_ipv4": world.source_address(region)},
             certificate_authority=str(world.authority),
-            with_icmp=False,
+            in_lab=False,
         )
         yield []
         world.check()
