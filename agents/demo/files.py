@@ -47,7 +47,7 @@ def write_campaign(
         lines.append("")
     if in_lab:
         lines += ["[[probe]]", 'kind = "icmp"', 'interval = "250ms"', 'timeout = "1s"', ""]
-        lines += ["[[probe]]", 'kind = "stamp"', 'interval = "500ms"', 'timeout = "1s"', ""]
+        lines += ["[[probe]]", 'kind = "stamp"', 'interval = "500ms"', 'timeout = "2s"', ""]
     for mode in ("cold", "resumed"):
         lines += ["[[probe]]", 'kind = "tls"', f'label = "tls-{mode}"', f'mode = "{mode}"']
         lines += [f'ca_file = "{certificate_authority}"', f'interval = "{TLS_INTERVAL}"']

@@ -194,4 +194,5 @@ STAMP = ProbeSpec(
     options=OPTIONS,
     needs_port=True,
     default_port=DEFAULT_PORT,
+    own_port=True,
 )
