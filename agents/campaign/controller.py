@@ -25,6 +25,7 @@ from pathbudget.agents.campaign.messages import (
 )
 from pathbudget.agents.campaign.plan import CampaignPlan, VantagePlan
 from pathbudget.probes.errors import PathbudgetError, PrivilegeError, SpoolError
+from pathbudget.probes.scheduling import RealTime, processors
 
 WORKER = (sys.executable, "-m", "pathbudget.agents.campaign.worker")
 BYTES_PER_SAMPLE = 160
@@ -56,8 +57,16 @@ class WorkerState:
 class Controller:
     """One campaign. `run` returns the workers' last states; their journals are on disk."""
 
-    def __init__(self, plan: CampaignPlan, spool: Path, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        plan: CampaignPlan,
+        spool: Path,
+        on_progress: OnProgress,
+        realtime: RealTime = RealTime.AUTO,
+    ) -> None:
         self._on_progress = on_progress
+        self._realtime = realtime
+        self._alone = _leaves_a_processor(plan)
         self._processes: list[asyncio.subprocess.Process] = []
         self._stopping = False
         self._ready = [asyncio.Event() for _ in plan.vantages]
@@ -121,7 +130,14 @@ class Controller:
             limit=1 << 20,
         )
         self._processes.append(process)
-        self._send(process, WorkOrder(worker.plan, str(worker.journal), _reserve(worker.plan)))
+        order = WorkOrder(
+            worker.plan,
+            str(worker.journal),
+            _reserve(worker.plan),
+            realtime=self._realtime,
+            alone=self._alone,
+        )
+        self._send(process, order)
         assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(process.stderr.read())
@@ -151,8 +167,9 @@ class Controller:
             case Report():
                 worker.report = message
                 self._on_progress(self.workers)
-            case Done(report=report, text=text):
+            case Done(report=report, text=text, problems=problems):
                 worker.report, worker.done = report, True
+                worker.problems.extend(problems)
                 if text:
                     worker.died = text
                 self._on_progress(self.workers)
@@ -161,6 +178,14 @@ class Controller:
     def _send(process: asyncio.subprocess.Process, message: Message) -> None:
         if process.stdin is not None and not process.stdin.is_closing():
             process.stdin.write(encode(message))
+
+
+def _leaves_a_processor(plan: CampaignPlan) -> bool:
+    """Whether real-time workers leave something to others. In namespaces, as those of the lab, what
+    emulates the network runs on this host too, and would be measured if it had to wait.
+    """
+    apart = any(vantage.namespace for vantage in plan.vantages)
+    return len(plan.vantages) < processors() and not apart
 
 
 def _reserve(plan: VantagePlan) -> int:

@@ -8,8 +8,8 @@ from pathbudget.sites.entry import Entry, did_you_mean, show
 LONGEST_NS = 366 * 86_400 * 1_000_000_000
 
 
-def duration_ns(entry: Entry, key: str, default: str | None) -> int | None:
-    """A duration longer than nothing and at most a year; None when it is wrong."""
+def duration_ns(entry: Entry, key: str, default: str | None, *, shortest_ns: int = 1) -> int | None:
+    """A duration of at least `shortest_ns` and at most a year; None when it is wrong."""
     text = entry.text(key, default)
     if not text:
         return None
@@ -18,8 +18,9 @@ def duration_ns(entry: Entry, key: str, default: str | None) -> int | None:
     except ValueError:
         entry.fault(key, f"{show(text)} is no duration", "one such as 250ms, 1.5s, 10m or 2h")
         return None
-    if not 0 < value <= LONGEST_NS:
-        entry.fault(key, f"{show(text)} is out of range", "longer than nothing, at most a year")
+    if not shortest_ns <= value <= LONGEST_NS:
+        least = "longer than nothing, " if shortest_ns else ""
+        entry.fault(key, f"{show(text)} is out of range", f"{least}at most a year")
         return None
     return value
 

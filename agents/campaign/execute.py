@@ -17,6 +17,7 @@ from pathbudget.agents.campaign.run_state import RunState
 from pathbudget.agents.store.parquet import Store
 from pathbudget.agents.store.recovery import commit_journal
 from pathbudget.probes.errors import PathbudgetError
+from pathbudget.probes.scheduling import RealTime
 
 SAVE_STATE_EVERY_S = 1.0
 
@@ -37,7 +38,12 @@ class Outcome:
     unsaved: list[Path] = field(default_factory=list[Path])
 
 
-def execute(state: RunState, store: Store, on_progress: OnProgress) -> Outcome:
+def execute(
+    state: RunState,
+    store: Store,
+    on_progress: OnProgress,
+    realtime: RealTime = RealTime.AUTO,
+) -> Outcome:
     """Run a plan to its end or to Ctrl-C and store what was measured.
 
     Raises PrivilegeError, SpoolError or StoreError when nothing could be measured; then nothing
@@ -48,7 +54,7 @@ def execute(state: RunState, store: Store, on_progress: OnProgress) -> Outcome:
     spool = store.spool
     spool.mkdir(parents=True, exist_ok=True)
     run_state.save(spool, state)
-    controller = Controller(_resumed(state), spool, on_progress)
+    controller = Controller(_resumed(state), spool, on_progress, realtime)
     outcome = Outcome(interrupted=asyncio.run(_run(controller, state, spool)))
     refused = [worker.failed for worker in controller.workers if worker.failed is not None]
     if refused:

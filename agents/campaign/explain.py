@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from pathbudget.agents.campaign.limits import planned_cost
-from pathbudget.agents.campaign.plan import CampaignPlan, SeriesPlan
+from pathbudget.agents.campaign.limits import SECOND_NS, planned_cost
+from pathbudget.agents.campaign.plan import CampaignPlan, SeriesPlan, rhythm_text
 from pathbudget.agents.units import format_duration
 from pathbudget.probes.contract import ProbeSpec
 
@@ -48,10 +48,9 @@ def _series_table(plan: CampaignPlan, table: Mapping[str, ProbeSpec]) -> Table:
     for vantage in plan.vantages:
         grouped: dict[tuple[str, str], list[SeriesPlan]] = {}
         for series in vantage.series:
-            schedule = f"{series.schedule} {format_duration(series.interval_ns)}"
-            grouped.setdefault((series.probe, schedule), []).append(series)
+            grouped.setdefault((series.probe, rhythm_text(series)), []).append(series)
         for (probe, schedule), members in grouped.items():
-            rate = [1e9 / series.interval_ns for series in members]
+            rate = [series.expected_shots(SECOND_NS) for series in members]
             cost = [table[series.kind].cost(series.options) for series in members]
             packets = sum(r * c.packets for r, c in zip(rate, cost, strict=True))
             octets = sum(r * c.bytes for r, c in zip(rate, cost, strict=True))

@@ -8,6 +8,7 @@ worker to controller: `Ready` or `Refused`, then `Report` twice a second, at las
 import msgspec
 
 from pathbudget.agents.campaign.plan import VantagePlan
+from pathbudget.probes.scheduling import RealTime
 
 
 class Message(msgspec.Struct, frozen=True, tag=True):
@@ -20,6 +21,9 @@ class WorkOrder(Message, frozen=True):
     plan: VantagePlan
     journal: str
     reserve_bytes: int
+    realtime: RealTime = RealTime.AUTO
+    alone: bool = False
+    """Whether a processor is left for everybody else when this worker has one to itself."""
 
 
 class Start(Message, frozen=True):
@@ -57,10 +61,12 @@ class Report(Message, frozen=True):
 
 
 class Done(Message, frozen=True):
-    """The journal is closed. `text` says what went wrong on the way, if anything did."""
+    """The journal is closed. `text` says what ended it before its time, if anything did."""
 
     report: Report
     text: str = ""
+    problems: tuple[str, ...] = ()
+    """What went wrong on the way since `Ready`."""
 
 
 FromController = WorkOrder | Start | Stop

@@ -4,17 +4,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pathbudget.agents.campaign.entry_values import duration_ns, texts, words
-from pathbudget.agents.campaign.schedule import ScheduleKind
+from pathbudget.agents.campaign.schedule import ScheduleKind, Train
 from pathbudget.agents.lab.session import current
+from pathbudget.agents.units import format_duration
 from pathbudget.probes.contract import Option, ProbeSpec
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.table import check_options
 from pathbudget.sites.catalogue import Catalogue
-from pathbudget.sites.entry import Entry
+from pathbudget.sites.entry import Entry, Interval
 
-KEYS = ("kind", "label", "interval", "schedule", "timeout", "families", "sites", "vantages")
+KEYS = (
+    "kind",
+    "label",
+    "interval",
+    "schedule",
+    "train",
+    "train_gap",
+    "timeout",
+    "port",
+    "families",
+    "sites",
+    "vantages",
+)
 """Everything else in the table is an option of the probe."""
 
+LONGEST_TRAIN = 1_000
+"""Packets; more of them at once are a load test."""
+PORT = Interval(1, 65_535, "a port, 1 to 65535")
 LAB_CA = "lab:ca"
 """Value of a file option that means: the certificate authority of the lab that runs us."""
 
@@ -28,10 +44,13 @@ class ProbeEntry:
     interval_ns: int
     timeout_ns: int
     schedule: ScheduleKind
+    train: Train
     families: tuple[AddressFamily, ...]
     sites: tuple[str, ...]
     vantages: tuple[str, ...]
     options: dict[str, Option]
+    port: int | None = None
+    """Instead of the targets' own, or of the probe's default."""
 
 
 def read_probe(
@@ -44,10 +63,12 @@ def read_probe(
     interval = duration_ns(entry, "interval", None)
     timeout = duration_ns(entry, "timeout", "2s")
     schedule = entry.word("schedule", list(ScheduleKind), ScheduleKind.POISSON)
+    train = _train(entry, interval)
     families = words(entry, "families", list(AddressFamily))
     sites = words(entry, "sites", catalogue.sites) if catalogue else ()
     vantages = texts(entry, "vantages")  # whether they are known is checked when all are read
     label = entry.text("label", kind)
+    port = _port(entry, table.get(kind))
     options = _options(entry, table.get(kind))
     if not entry.sound or interval is None or timeout is None:
         return None
@@ -57,11 +78,34 @@ def read_probe(
         interval_ns=interval,
         timeout_ns=timeout,
         schedule=ScheduleKind(schedule),
+        train=train,
         families=tuple(AddressFamily(family) for family in families),
         sites=sites,
         vantages=vantages,
         options=options,
+        port=port,
     )
+
+
+def _train(entry: Entry, interval_ns: int | None) -> Train:
+    """Packets per instant. A train that does not fit between two instants is a fault."""
+    rule = Interval(1, LONGEST_TRAIN, f"a whole number of packets, 1 to {LONGEST_TRAIN}")
+    packets = entry.whole_number("train", rule) or 1
+    gap_ns = duration_ns(entry, "train_gap", "0s", shortest_ns=0) or 0
+    train = Train(packets, gap_ns)
+    if packets == 1 and gap_ns:
+        entry.fault("train_gap", "there is no train", "train = 2 or more packets")
+    elif interval_ns is not None and train.length_ns >= interval_ns:
+        problem = f"the train lasts {format_duration(train.length_ns)}, as long as the interval"
+        entry.fault("train_gap", problem, "a shorter gap, fewer packets, or a longer interval")
+    return train
+
+
+def _port(entry: Entry, spec: ProbeSpec | None) -> int | None:
+    port = entry.whole_number("port", PORT)
+    if port is not None and spec is not None and not spec.needs_port:
+        entry.fault("port", f"{spec.name} has no ports", "no such key")
+    return port
 
 
 def _options(entry: Entry, spec: ProbeSpec | None) -> dict[str, Option]:

@@ -27,7 +27,8 @@ def plan_series(
     """Every series of one vantage, in the order of probes, sites and targets.
 
     A probe that needs a port runs against the targets that have one (a site without any: against
-    its hosts at the probe's default port). A probe that needs none runs once per host of a site.
+    its hosts at the probe's default port). What runs once per host of a site: a probe that needs
+    none, one to which the campaign gives a port, one that speaks to something of its own there.
     """
     series: list[SeriesPlan] = []
     for probe in probes:
@@ -35,14 +36,14 @@ def plan_series(
             continue
         for site in catalogue.sites.values():
             if site.targets and (not probe.sites or site.name in probe.sites):
-                for target in targets_for(site, table[probe.kind]):
+                for target in targets_for(site, table[probe.kind], probe.port):
                     series.extend(_of_target(probe, target, top))
     return tuple(series)
 
 
-def targets_for(site: Site, spec: ProbeSpec) -> Iterator[Target]:
-    """The targets of a site that a probe of this kind is for."""
-    if spec.needs_port:
+def targets_for(site: Site, spec: ProbeSpec, port: int | None = None) -> Iterator[Target]:
+    """The targets of a site that a probe of this kind is for; on `port` where one is given."""
+    if spec.needs_port and port is None and not spec.own_port:
         with_port = [target for target in site.targets if target.port is not None]
         if with_port:
             yield from with_port
@@ -51,8 +52,8 @@ def targets_for(site: Site, spec: ProbeSpec) -> Iterator[Target]:
     for target in site.targets:
         if target.host not in seen:
             seen.add(target.host)
-            port = spec.default_port if spec.needs_port else None
-            yield msgspec.structs.replace(target, site=site.name, port=port)
+            chosen = (port or spec.default_port) if spec.needs_port else None
+            yield msgspec.structs.replace(target, site=site.name, port=chosen)
 
 
 def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[SeriesPlan]:
@@ -69,6 +70,8 @@ def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[Series
             interval_ns=probe.interval_ns,
             timeout_ns=probe.timeout_ns,
             schedule=probe.schedule,
+            train=probe.train.packets,
+            train_gap_ns=probe.train.gap_ns,
             family=literal or family,
             options=probe.options,
         )

@@ -25,6 +25,7 @@ from pathbudget.agents.store.journal import Journal
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.errors import PathbudgetError, PrivilegeError, SpoolError
 from pathbudget.probes.network import SystemNetwork
+from pathbudget.probes.scheduling import GIVEN_UP, schedule_this_process
 from pathbudget.probes.table import probe_table
 
 REPORT_EVERY_S = 0.5
@@ -62,16 +63,23 @@ def _state(run: VantageRun) -> Report:
 
 
 async def _measure(order: WorkOrder, reader: asyncio.StreamReader) -> None:
+    scheduling = schedule_this_process(order.realtime, alone=order.alone)
     journal = Journal.create(Path(order.journal), reserve_bytes=order.reserve_bytes)
     network = SystemNetwork(order.plan.source)
     run = VantageRun(
-        order.plan, table=probe_table(), network=network, clock=SystemClock(), sink=journal
+        order.plan,
+        table=probe_table(),
+        network=network,
+        clock=SystemClock(),
+        sink=journal,
+        scheduling=scheduling.text,
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, run.stop)
-    trouble = ""
+    trouble, told = "", 0
     try:
         await run.prepare()
         say(Ready(tuple(run.progress.problems)))
+        told = len(run.progress.problems)
         start = from_controller(await reader.readline() or b'{"type":"Stop"}')
         if isinstance(start, Start):
             await _run_until_stopped(run, start, reader)
@@ -83,7 +91,8 @@ async def _measure(order: WorkOrder, reader: asyncio.StreamReader) -> None:
         network.close()
         with contextlib.suppress(SpoolError):
             journal.close()
-    say(Done(_state(run), trouble))
+    later = run.progress.problems[told:] + ([GIVEN_UP] if scheduling.given_up else [])
+    say(Done(_state(run), trouble, tuple(later)))
 
 
 async def _run_until_stopped(run: VantageRun, start: Start, reader: asyncio.StreamReader) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 from pathbudget.probes.record import FailureKind
+from pathbudget.probes.scheduling import RealTime
 
 if TYPE_CHECKING:
     from pathbudget.agents.campaign.campaign_file import Campaign
@@ -27,6 +28,10 @@ SeedOption = Annotated[
     int | None,
     typer.Option("--seed", help="Seed of the send times; overrides the file.", min=0, max=2**53),
 ]
+RealTimeOption = Annotated[
+    RealTime,
+    typer.Option("--realtime", help="SCHED_FIFO, so that sends are on time on a busy host."),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 
 
@@ -42,6 +47,7 @@ def run(
     explain: ExplainOption = False,
     resume: ResumeOption = False,
     seed: SeedOption = None,
+    realtime: RealTimeOption = RealTime.AUTO,
     quiet: QuietOption = False,
 ) -> None:
     """Measure what a campaign file says and keep it in a store.
@@ -60,10 +66,18 @@ def run(
 
         words.explain(loaded.plan, table, Console(markup=False, emoji=False))
         return
-    _measure(campaign, loaded, store, resume=resume, quiet=quiet)
+    _measure(campaign, loaded, store, resume=resume, realtime=realtime, quiet=quiet)
 
 
-def _measure(path: Path, loaded: "Campaign", folder: Path, *, resume: bool, quiet: bool) -> None:
+def _measure(
+    path: Path,
+    loaded: "Campaign",
+    folder: Path,
+    *,
+    resume: bool,
+    realtime: RealTime,
+    quiet: bool,
+) -> None:
     from pathbudget.agents.campaign.execute import execute
     from pathbudget.agents.campaign.progress import ProgressLine
     from pathbudget.agents.campaign.run_state import RunState
@@ -77,7 +91,7 @@ def _measure(path: Path, loaded: "Campaign", folder: Path, *, resume: bool, quie
     if state is None:
         state = RunState(loaded.plan, str(path.resolve()), loaded.digest, {})
     with ProgressLine(state.plan, shown=not quiet) as line:
-        outcome = execute(state, store, line.update)
+        outcome = execute(state, store, line.update, realtime)
     _tell(path, folder, outcome, quiet=quiet)
 
 
