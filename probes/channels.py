@@ -87,6 +87,11 @@ class IcmpChannel(Protocol):
         """A raw socket. Otherwise the kernel chooses the identifier of our requests."""
         ...
 
+    @property
+    def identifier(self) -> int | None:
+        """The identifier that all requests leave with; None where each keeps its own."""
+        ...
+
     def send(self, message: bytes, address: str) -> "int | Failure":
         """Send one message. Returns the key under which its kernel stamp will be reported."""
         ...

@@ -98,10 +98,12 @@ class ClockWatcher:
     def read(self) -> Reading:
         """Both clocks now; notices a step since the reading before."""
         reading = read_both(self._clock)
-        step = step_between(self._last, reading)
-        if step:
-            self.steps += 1
-            self.largest_step_ns = max(self.largest_step_ns, abs(step))
+        last = self._last
+        if abs(reading[1] - last[1] - (reading[0] - last[0])) > STEP_TOLERANCE_NS:
+            step = step_between(last, reading)
+            if step:
+                self.steps += 1
+                self.largest_step_ns = max(self.largest_step_ns, abs(step))
         self._last = reading
         return reading
 

@@ -3,7 +3,7 @@
 import functools
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pathbudget.probes import icmp_wire
 from pathbudget.probes.channels import Arrival, IcmpBatch, QueuedError
@@ -36,12 +36,25 @@ class FakeIcmpChannel:
         """See `channels.IcmpChannel.privileged`."""
         return self._privileged
 
+    @property
+    def identifier(self) -> int | None:
+        """See `channels.IcmpChannel.identifier`."""
+        return None if self._privileged else self._identifier
+
+    def send_all(self, messages: Sequence[tuple[bytes, str]]) -> list[int | Failure]:
+        """See `channels.IcmpChannel.send_all`."""
+        return [self.send(message, address) for message, address in messages]
+
     def send(self, message: bytes, address: str) -> int | Failure:
         """See `channels.IcmpChannel.send`."""
         key = self._keys
         self._keys += 1
         if not self._privileged:
             message = message[:4] + struct.pack("!H", self._identifier) + message[6:]
+            if self._family is AddressFamily.IPV4:
+                message = message[:2] + bytes(2) + message[4:]
+                checksum = icmp_wire.checksum(message)
+                message = message[:2] + struct.pack("!H", checksum) + message[4:]
         self._host.sent.append((address, message))
         clock = self._host.clock
         if self._host.send_stamps:

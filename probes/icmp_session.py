@@ -8,6 +8,7 @@ the same, NATs and unprivileged sockets change it). What is no outcome is counte
     duplicate    another answer to a probe that has its outcome (RFC 5560)
     late         an answer after the deadline; the probe stays a timeout
     corrupt      our secret, but the rest of the packet is damaged
+    forged_error an ICMP error about a request under an identifier of ours that we never sent
     identifier_rotated   a new ICMP identifier after many losses in a row: a middlebox that has
                  forgotten or pinned the old flow would drop everything for ever
 
@@ -16,33 +17,25 @@ An outcome is final when the batch of packets that it came with has been worked 
 ones are counted only. Waiting for them would delay every sample by its timeout.
 """
 
-import functools
-import heapq
 import random
-import socket
-from collections import deque
-from dataclasses import dataclass
+from array import array
 from typing import NamedTuple
 
 from pathbudget.probes import icmp_wire
 from pathbudget.probes.channels import Arrival, IcmpBatch, QueuedError
-from pathbudget.probes.clock import Reading, measure_interval
+from pathbudget.probes.clock import Reading
 from pathbudget.probes.contract import Shot
+from pathbudget.probes.deadlines import Deadlines
 from pathbudget.probes.failures import from_icmp, timed_out
-from pathbudget.probes.icmp_wire import Echo, QuotedEcho, Secret
-from pathbudget.probes.record import (
-    AddressFamily,
-    Failure,
-    FailureKind,
-    Flag,
-    Metric,
-    Sample,
-    Stage,
-)
+from pathbudget.probes.icmp_flight import Flight, canonical, failed, measured, measured_simply
+from pathbudget.probes.icmp_flows import Flows
+from pathbudget.probes.icmp_wire import Echo, QuotedEcho, RequestTemplate
+from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Sample, Stage
 
-REMEMBERED_NS = 60_000_000_000
-"""How long an answered probe is remembered, so that a duplicate is known as one."""
-REMEMBERED_PROBES = 200_000
+REMEMBERED_PROBES = 1 << 17
+"""How many ended probes are remembered, so that another answer is known as a duplicate."""
+_new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
+_CORRUPT = Failure(FailureKind.CORRUPT, Stage.PARSE, "damaged payload")
 
 
 class Outcome(NamedTuple):
@@ -62,28 +55,6 @@ class Counted(NamedTuple):
 Event = Outcome | Counted
 
 
-class _Answer(NamedTuple):
-    received: Reading
-    kernel_unix_ns: int | None
-    sender: str
-    ttl: int | None
-    failure: Failure | None
-
-
-@dataclass(slots=True)
-class _Flight:
-    """One probe under way."""
-
-    shot: Shot
-    address: str
-    sent: Reading
-    identifier: int
-    sent_key: tuple[int, int] | None = None
-    kernel_sent_unix_ns: int | None = None
-    answer: _Answer | None = None
-    duplicated: bool = False
-
-
 class IcmpSession:
     """All echo probes of one address family. See the module for the rules."""
 
@@ -94,28 +65,34 @@ class IcmpSession:
         *,
         payload_bytes: int = 56,
         rotate_after: int = 10,
+        flows: int = 1,
     ) -> None:
-        self.identifiers_are_ours = True
-        """Whether requests leave with our identifiers; an unprivileged socket has its own."""
+        self.flows = Flows(rng, flows)
         self._family = family
-        self._rng = rng
-        self._payload_bytes = payload_bytes
+        self._v4 = family is AddressFamily.IPV4
         self._rotate_after = rotate_after
         self._token = rng.getrandbits(64)
-        self._pattern = icmp_wire.build_payload(Secret(0, 0), payload_bytes)[
-            icmp_wire.SECRET_BYTES :
-        ]
+        template = RequestTemplate(family, self._token, payload_bytes)
+        self._pattern = template.pattern
+        self._token_bytes = template.token
+        self._build = template.build
+        self._reply_kind = (icmp_wire.ECHO_REPLY_V4 if self._v4 else icmp_wire.ECHO_REPLY_V6) << 8
+        self._whole_bytes = icmp_wire.HEADER_BYTES + payload_bytes
         self._number = 0
-        self._flights: dict[int, _Flight] = {}
-        self._deadlines: list[tuple[int, int]] = []
-        self._by_key: dict[tuple[int, int], int] = {}
-        self._by_sequence: dict[tuple[str, int], int] = {}
-        self._done: dict[int, tuple[int, bool]] = {}
-        self._done_order: deque[tuple[int, int]] = deque()
-        self._identifiers: dict[str, int] = {}
-        self._identifiers_used: set[int] = set()
-        self._losses: dict[str, int] = {}
+        self._flights: dict[int, Flight] = {}
+        self._deadlines = Deadlines()
+        self._by_key: dict[int, dict[int, Flight]] = {}
+        self._done = array("q")
         self._events: list[Event] = []
+
+    @property
+    def identifiers_are_ours(self) -> bool:
+        """Whether requests leave with our identifiers; an unprivileged socket has its own."""
+        return self.flows.identifiers_are_ours
+
+    @identifiers_are_ours.setter
+    def identifiers_are_ours(self, ours: bool) -> None:
+        self.flows.identifiers_are_ours = ours
 
     @property
     def under_way(self) -> int:
@@ -124,9 +101,7 @@ class IcmpSession:
 
     def next_deadline_ns(self) -> int | None:
         """Monotonic time of the next timeout; None where nothing is under way."""
-        while self._deadlines and self._deadlines[0][1] not in self._flights:
-            heapq.heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next_ns(self._flights)
 
     def events(self) -> list[Event]:
         """What has happened since the last call, in order."""
@@ -136,232 +111,236 @@ class IcmpSession:
     def request(self, shot: Shot, now: Reading) -> tuple[int, bytes]:
         """Begin a probe: its number and the message to send now."""
         number = self._number
-        self._number += 1
-        address = canonical(shot.address)
-        flight = _Flight(shot, address, now, self._identifier(address))
-        self._flights[number] = flight
-        self._by_sequence[address, number & 0xFFFF] = number
-        heapq.heappush(self._deadlines, (now.monotonic_ns + shot.timeout_ns, number))
-        payload = icmp_wire.build_payload(Secret(self._token, number), self._payload_bytes)
-        echo = Echo(flight.identifier, number & 0xFFFF, payload)
-        return number, icmp_wire.build_request(self._family, echo)
+        self._number = number + 1
+        flow = self.flows.of(shot.address, shot.seq)
+        message, balance = self._build(flow.identifier, flow.checksum, number)
+        self._flights[number] = Flight(number, shot, flow, balance, now)
+        self._deadlines.add(shot.timeout_ns, number)
+        return number, message
+
+    def flow_index(self, number: int) -> int:
+        """Which of the flows a probe that has just begun belongs to."""
+        return self._flights[number].flow.index
 
     def sent(self, number: int, channel: int, key: int) -> None:
         """The request has been handed to the kernel, on this channel and under this key."""
         flight = self._flights.get(number)
         if flight is not None:
-            flight.sent_key = (channel, key)
-            self._by_key[flight.sent_key] = number
+            flight.place = (channel, key)
+            keys = self._by_key.get(channel)
+            if keys is None:
+                keys = self._by_key[channel] = {}
+            keys[key] = flight
 
     def refused(self, number: int, failure: Failure, now: Reading) -> None:
         """The request could not be sent: that is its outcome."""
-        self._finish(number, failure, now)
+        flight = self._flights[number]
+        self._close(flight, failed(flight, failure, now), timed_out_=False)
+
+    def channel_closed(self, channel: int) -> None:
+        """No more stamps come from this channel."""
+        self._by_key.pop(channel, None)
 
     def receive(self, channel: int, batch: IcmpBatch, now: Reading) -> None:
         """Work through what was read at one wake-up of one channel."""
-        for key, kernel_unix_ns in batch.sent:
-            number = self._by_key.pop((channel, key), None)
-            if number is not None:
-                self._flights[number].kernel_sent_unix_ns = kernel_unix_ns
-        answered = [self._error_queued(error, now) for error in batch.errors]
-        answered += [self._arrived(arrival, now) for arrival in batch.arrivals]
-        for number in answered:
-            if number is not None:
-                self._settle(number)
+        keys = self._by_key.get(channel)
+        if keys:
+            for key, kernel_unix_ns in batch.sent:
+                flight = keys.pop(key, None)
+                if flight is not None:
+                    flight.kernel_sent_unix_ns = kernel_unix_ns
+        answered: list[Flight] = []
+        for error in batch.errors:
+            self._error_queued(error, answered)
+        for arrival in batch.arrivals:
+            self._arrived(arrival, answered)
+        for flight in answered:
+            self._settle(flight, now)
 
     def expire(self, now: Reading) -> None:
         """Time out what is due. Whatever has come must have been given to `receive` before."""
-        while True:
-            due = self.next_deadline_ns()
-            if due is None or due > now.monotonic_ns:
-                return
-            _, number = heapq.heappop(self._deadlines)
-            shot = self._flights[number].shot
-            self._finish(number, timed_out(Stage.WAIT, shot.timeout_ns), now)
+        for flight in self._deadlines.due(now.monotonic_ns, self._flights):
+            failure = timed_out(Stage.WAIT, flight.shot.timeout_ns)
+            self._time_out(flight, failed(flight, failure, now))
 
-    def _identifier(self, address: str) -> int:
-        if address not in self._identifiers:
-            self._choose_identifier(address)
-        return self._identifiers[address]
-
-    def _choose_identifier(self, address: str) -> None:
-        identifier = self._rng.randrange(1, 0x10000)
-        self._identifiers[address] = identifier
-        self._identifiers_used.add(identifier)
-
-    def _arrived(self, arrival: Arrival, now: Reading) -> int | None:
-        """Look at one message; the number of the probe that it answers first."""
-        reply = icmp_wire.parse_reply(self._family, arrival.message)
+    def _arrived(self, arrival: Arrival, answered: list[Flight]) -> None:
+        """Look at one message. An undamaged first reply under our identifier is known at once."""
+        message, sender, ttl, stamp = arrival
+        if len(message) == self._whole_bytes:
+            fields = icmp_wire.reply_fields(message)
+            kind, checksum, identifier, sequence, token, balance, high, low = fields
+            flight = self._flights.get(high << 32 | low if high else low)
+            if flight is not None and flight.answer is None:
+                flow = flight.flow
+                if (
+                    token == self._token_bytes
+                    and kind == self._reply_kind
+                    and balance == flight.balance
+                    and identifier == flow.identifier
+                    and sequence == low & 0xFFFF
+                    and (checksum == flow.reply_checksum or not self._v4)
+                    and message[24:] == self._pattern
+                ):
+                    flight.answer = (sender, ttl, stamp, None)
+                    answered.append(flight)
+                    return
+        reply = icmp_wire.parse_reply(self._family, message)
         if reply is not None:
-            return self._reply(reply, arrival, now)
-        quoted = icmp_wire.parse_error(self._family, arrival.message)
-        if quoted is None:
-            return None
-        number = self._quoted_number(quoted, check_identifier=True)
-        return self._failed(number, quoted, arrival.sender, arrival.kernel_unix_ns, now)
+            self._reply(reply, arrival, answered)
+            return
+        quoted = icmp_wire.parse_error(self._family, message)
+        if quoted is not None:
+            self._failed(quoted, sender, stamp, answered, checked=False)
 
-    def _error_queued(self, error: QueuedError, now: Reading) -> int | None:
+    def _error_queued(self, error: QueuedError, answered: list[Flight]) -> None:
         echo = icmp_wire.parse_request(self._family, error.quoted)
-        if echo is None:
-            return None
-        quoted = QuotedEcho(error.icmp_type, error.icmp_code, error.destination, echo)
-        number = self._quoted_number(quoted, check_identifier=False)
-        return self._failed(number, quoted, error.responder, error.kernel_unix_ns, now)
+        if echo is not None:
+            quoted = QuotedEcho(error.icmp_type, error.icmp_code, error.destination, echo)
+            # The kernel gives a socket only errors about its own identifier.
+            self._failed(quoted, error.responder, error.kernel_unix_ns, answered, checked=True)
 
-    def _reply(self, reply: Echo, arrival: Arrival, now: Reading) -> int | None:
+    def _reply(self, reply: Echo, arrival: Arrival, answered: list[Flight]) -> None:
+        """A reply that is not simply the one we wait for."""
         secret = icmp_wire.read_secret(reply.payload)
         if secret is None or secret.token != self._token or secret.number >= self._number:
             # A raw socket hears the answers to everybody's requests: those are no concern of ours.
-            if not self.identifiers_are_ours or reply.identifier in self._identifiers_used:
+            if self.flows.may_be_ours(reply.identifier):
                 self._count(-1, "foreign")
-            return None
+            return
         number = secret.number
+        flight = self._flights.get(number)
         whole = reply.payload[icmp_wire.SECRET_BYTES :] == self._pattern
-        if self._family is AddressFamily.IPV4:
+        if self._v4:
             whole = whole and icmp_wire.checksum_holds(arrival.message)
-        failure = None if whole else Failure(FailureKind.CORRUPT, Stage.PARSE, "damaged payload")
-        if failure is not None:
+        if flight is not None:
+            whole = whole and icmp_wire.balance_of(reply.payload) == flight.balance
+        if not whole:
             self._count(self._series(number), "corrupt")
-        return self._take(
-            number,
-            _Answer(now, arrival.kernel_unix_ns, arrival.sender, arrival.ttl, failure),
+        self._take(
+            number, arrival.sender, arrival.ttl, arrival.kernel_unix_ns, whole or _CORRUPT, answered
         )
-
-    def _quoted_number(self, quoted: QuotedEcho, *, check_identifier: bool) -> int | None:
-        """Which probe a router speaks of. Where it quotes 8 bytes only, the secret is missing."""
-        secret = icmp_wire.read_secret(quoted.echo.payload)
-        if secret is not None:
-            return secret.number if secret.token == self._token else None
-        number = self._by_sequence.get((canonical(quoted.destination), quoted.echo.sequence))
-        if number is None or number not in self._flights:
-            return None
-        identifier = self._flights[number].identifier
-        return None if check_identifier and identifier != quoted.echo.identifier else number
 
     def _failed(
         self,
-        number: int | None,
         quoted: QuotedEcho,
         responder: str,
         kernel_unix_ns: int | None,
-        now: Reading,
-    ) -> int | None:
-        failure = from_icmp(self._family, quoted.icmp_type, quoted.icmp_code, Stage.WAIT)
-        if number is None or number >= self._number or failure is None:
-            return None
-        return self._take(number, _Answer(now, kernel_unix_ns, responder, None, failure))
+        answered: list[Flight],
+        *,
+        checked: bool,
+    ) -> None:
+        """An ICMP error that quotes an echo request; `checked`: under an identifier of ours."""
+        meaning = from_icmp(self._family, quoted.icmp_type, quoted.icmp_code, Stage.WAIT)
+        if meaning is None:
+            return
+        number = self._quoted_number(quoted, checked=checked)
+        if number is not None:
+            self._take(number, responder, None, kernel_unix_ns, meaning, answered)
+        elif checked or self.flows.may_be_ours(quoted.echo.identifier):
+            self._count(-1, "forged_error")
 
-    def _take(self, number: int, answer: _Answer) -> int | None:
+    def _quoted_number(self, quoted: QuotedEcho, *, checked: bool) -> int | None:
+        """Which probe a router speaks of. Where it quotes 8 bytes only, the secret is missing, and
+        destination, identifier, sequence and checksum have to be those of a probe under way.
+        """
+        secret = icmp_wire.read_secret(quoted.echo.payload)
+        if secret is not None:
+            ours = secret.token == self._token and secret.number < self._number
+            return secret.number if ours else None
+        there = canonical(quoted.destination)
+        newest = self._number - 1
+        newest -= (newest - quoted.echo.sequence) & 0xFFFF
+        oldest = next(iter(self._flights), self._number)
+        for number in range(newest, oldest - 1, -0x10000):
+            flight = self._flights.get(number)
+            if flight is None or flight.flow.address != there:
+                continue
+            same = flight.flow.identifier == quoted.echo.identifier
+            if checked or (same and self._quotes_checksum(quoted, flight)):
+                return number
+        return None
+
+    def _quotes_checksum(self, quoted: QuotedEcho, flight: Flight) -> bool:
+        return not self._v4 or quoted.checksum == flight.flow.checksum
+
+    def _take(
+        self,
+        number: int,
+        sender: str,
+        ttl: int | None,
+        kernel_unix_ns: int | None,
+        meaning: Failure | bool,
+        answered: list[Flight],
+    ) -> None:
         """Keep the first answer to a probe, count the others."""
         flight = self._flights.get(number)
         if flight is None:
-            series, timed_out_before = self._done.get(number, (-1, True))
+            series, timed_out_before = self._ended(number)
             self._count(series, "late" if timed_out_before else "duplicate")
-            return None
-        if flight.answer is not None:
+        elif flight.answer is not None:
             flight.duplicated = True
             self._count(flight.shot.series, "duplicate")
-            return None
-        flight.answer = answer
-        return number
+        else:
+            failure = meaning if isinstance(meaning, Failure) else None
+            flight.answer = (sender, ttl, kernel_unix_ns, failure)
+            answered.append(flight)
 
-    def _settle(self, number: int) -> None:
+    def _settle(self, flight: Flight, now: Reading) -> None:
         """Turn the answer of a probe into its outcome."""
-        flight = self._flights[number]
-        answer = flight.answer
+        shot = flight.shot
+        sample = measured_simply(flight, now)
+        if sample is None or sample.value_ns is None or sample.value_ns > shot.timeout_ns:
+            self._settle_with_care(flight, now)
+        else:
+            flight.flow.losses = 0
+            self._close(flight, sample, timed_out_=False)
+
+    def _settle_with_care(self, flight: Flight, now: Reading) -> None:
+        shot, answer = flight.shot, flight.answer
         assert answer is not None
-        span = measure_interval(
-            flight.sent, answer.received, flight.kernel_sent_unix_ns, answer.kernel_unix_ns
-        )
-        shot = flight.shot
-        if span.value_ns > shot.timeout_ns:
+        sample = measured(flight, answer, now)
+        if (sample.value_ns or 0) > shot.timeout_ns:
             self._count(shot.series, "late")
-            self._finish(number, timed_out(Stage.WAIT, shot.timeout_ns), answer.received)
+            self._time_out(flight, failed(flight, timed_out(Stage.WAIT, shot.timeout_ns), now))
             return
-        responder = None if canonical(answer.sender) == flight.address else answer.sender
-        if answer.failure is not None:
-            self._finish(number, answer.failure, answer.received, responder or shot.address)
-            return
-        marks: tuple[str, ...] = (Flag.CLOCK_STEP,) if span.stepped else ()
-        if flight.duplicated:
-            marks = (*marks, Flag.DUPLICATED)
-        sample = Sample(
-            seq=shot.seq,
-            metric=Metric.RTT,
-            sent_unix_ns=_sent_unix_ns(flight),
-            value_ns=span.value_ns,
-            clock_source=span.source,
-            lateness_ns=shot.lateness_ns,
-            ttl=answer.ttl,
-            responder=responder,
-            flags=marks,
-        )
-        self._losses[flight.address] = 0
-        self._close(number, answer.received, sample, timed_out_=False)
+        sender, _, _, failure = answer
+        if failure is None:
+            flight.flow.losses = 0
+        else:
+            same = canonical(sender) == flight.flow.address
+            responder = shot.address if same else sender
+            sample = failed(flight, failure, now, responder=responder)
+        self._close(flight, sample, timed_out_=False)
 
-    def _finish(
-        self, number: int, failure: Failure, now: Reading, responder: str | None = None
-    ) -> None:
-        """End a probe without a number."""
-        flight = self._flights[number]
-        shot = flight.shot
-        sample = Sample(
-            seq=shot.seq,
-            metric=Metric.RTT,
-            sent_unix_ns=_sent_unix_ns(flight),
-            failure=failure,
-            lateness_ns=shot.lateness_ns,
-            responder=responder,
-        )
-        timeout = failure.kind is FailureKind.TIMEOUT
-        self._close(number, now, sample, timed_out_=timeout)
-        if timeout:
-            self._lost(flight)
-
-    def _lost(self, flight: _Flight) -> None:
-        losses = self._losses.get(flight.address, 0) + 1
-        current = flight.identifier == self._identifiers.get(flight.address)
-        if losses >= self._rotate_after and current:
-            losses = 0
-            self._choose_identifier(flight.address)
+    def _time_out(self, flight: Flight, sample: Sample) -> None:
+        self._close(flight, sample, timed_out_=True)
+        flow = flight.flow
+        flow.losses += 1
+        if flow.losses >= self._rotate_after and self.flows.is_current(flow):
+            self.flows.rotate(flow)
             self._count(flight.shot.series, "identifier_rotated")
-        self._losses[flight.address] = losses
 
-    def _close(self, number: int, now: Reading, sample: Sample, *, timed_out_: bool) -> None:
-        flight = self._flights.pop(number)
-        if flight.sent_key is not None:
-            self._by_key.pop(flight.sent_key, None)
-        place = (flight.address, number & 0xFFFF)
-        if self._by_sequence.get(place) == number:
-            del self._by_sequence[place]
-        self._done[number] = (flight.shot.series, timed_out_)
-        self._done_order.append((now.monotonic_ns, number))
-        self._forget(now.monotonic_ns)
-        self._events.append(Outcome(flight.shot.series, sample))
+    def _close(self, flight: Flight, sample: Sample, *, timed_out_: bool) -> None:
+        number, series = flight.number, flight.shot.series
+        del self._flights[number]
+        if flight.kernel_sent_unix_ns is None and flight.place is not None:
+            channel, key = flight.place
+            self._by_key.get(channel, {}).pop(key, None)
+        if not self._done:
+            self._done = array("q", bytes(8 * REMEMBERED_PROBES))
+        self._done[number & (REMEMBERED_PROBES - 1)] = series << 1 | timed_out_
+        self._events.append(_new(Outcome, (series, sample)))
 
-    def _forget(self, now_ns: int) -> None:
-        order = self._done_order
-        while order and (order[0][0] < now_ns - REMEMBERED_NS or len(order) > REMEMBERED_PROBES):
-            del self._done[order.popleft()[1]]
+    def _ended(self, number: int) -> tuple[int, bool]:
+        """Series of a probe that has ended, and whether it timed out; -1 where forgotten."""
+        if not self._done or number < self._number - REMEMBERED_PROBES:
+            return -1, True
+        series, timed_out_before = divmod(self._done[number & (REMEMBERED_PROBES - 1)], 2)
+        return series, bool(timed_out_before)
 
     def _series(self, number: int) -> int:
         flight = self._flights.get(number)
-        return self._done.get(number, (-1, True))[0] if flight is None else flight.shot.series
+        return self._ended(number)[0] if flight is None else flight.shot.series
 
     def _count(self, series: int, word: str) -> None:
         self._events.append(Counted(series, word))
-
-
-@functools.lru_cache(maxsize=65_536)
-def canonical(address: str) -> str:
-    """An address as the system writes it, without its zone; other text as it is."""
-    plain = address.partition("%")[0]
-    family = socket.AF_INET6 if ":" in plain else socket.AF_INET
-    try:
-        return socket.inet_ntop(family, socket.inet_pton(family, plain))
-    except OSError:
-        return plain
-
-
-def _sent_unix_ns(flight: _Flight) -> int:
-    return flight.kernel_sent_unix_ns or flight.sent.unix_ns

@@ -15,6 +15,7 @@ __all__ = ["SocketAddress", "StampedIcmpSocket", "socket_address"]
 MESSAGE_BYTES = 9_216
 """More than a jumbo frame: no longer request is sent."""
 DESTINATIONS_REMEMBERED = 65_536
+_new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 
 class StampedIcmpSocket(StampedSocket):
@@ -33,6 +34,7 @@ class StampedIcmpSocket(StampedSocket):
         )
         self._listener = listener
         self._privileged = privileged
+        self._identifier = int(sock.getsockname()[1])
         self._strips_header = privileged and family is AddressFamily.IPV4
         self._destinations: dict[str, SocketAddress] = {}
 
@@ -40,6 +42,11 @@ class StampedIcmpSocket(StampedSocket):
     def privileged(self) -> bool:
         """See `channels.IcmpChannel.privileged`."""
         return self._privileged
+
+    @property
+    def identifier(self) -> int | None:
+        """See `channels.IcmpChannel.identifier`: of an unprivileged socket, its "port"."""
+        return None if self._privileged else self._identifier
 
     def send(self, message: bytes, address: str) -> int | Failure:
         """See `channels.IcmpChannel.send`."""
@@ -71,11 +78,14 @@ class StampedIcmpSocket(StampedSocket):
     def _arrivals(self, received: list[Received]) -> list[Arrival]:
         if not self._strips_header:
             return [
-                Arrival(message, sender, ttl, stamp)
+                _new(Arrival, (message, sender, ttl, stamp))
                 for message, sender, _, _, ttl, _, stamp in received
             ]
         arrivals: list[Arrival] = []
         for packet, sender, _, _, _, _, stamp in received:
+            if len(packet) > 20 and packet[0] == 0x45:  # a header without options
+                arrivals.append(_new(Arrival, (packet[20:], sender, packet[8], stamp)))
+                continue
             stripped = strip_ipv4(packet)
             if stripped is not None:
                 arrivals.append(Arrival(stripped[0], sender, stripped[1], stamp))

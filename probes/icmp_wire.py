@@ -1,15 +1,17 @@
 """ICMP echo on the wire, IPv4 (RFC 792) and IPv6 (RFC 4443). Bytes in, values out; no I/O.
 
-The payload of every request begins with the run's secret token and the number of the probe, 8
-bytes each, and goes on with a fixed pattern:
+The payload of every request begins with the run's secret token and the number of the probe, and
+goes on with a fixed pattern. Two bytes before the number balance the checksum, so that it is the
+same for all packets of a flow (see `icmp_flight`):
 
-    type code checksum identifier sequence | token (8) | number (8) | pattern ...
+    type code checksum identifier sequence | token (8) | balance (2) number (6) | pattern ...
 
 Parsers return None for what they cannot read; they never raise.
 """
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pathbudget.probes.record import AddressFamily
@@ -22,7 +24,10 @@ SECRET_BYTES = 16
 
 _HEADER = struct.Struct("!BBHHH")
 _SECRET = struct.Struct("!QQ")
+_REQUEST = struct.Struct("!BBHHH8sHHI")
+_REPLY = struct.Struct("!HHHH8sHHI")
 _PATTERN = bytes(range(256)) * 256
+NUMBER_MASK = (1 << 48) - 1
 
 
 class Echo(NamedTuple):
@@ -50,6 +55,7 @@ class QuotedEcho(NamedTuple):
     icmp_code: int
     destination: str
     echo: Echo
+    checksum: int | None = None
 
 
 def checksum(data: bytes) -> int:
@@ -73,7 +79,13 @@ def read_secret(payload: bytes) -> Secret | None:
     """The secret at the head of a payload, whosever it is."""
     if len(payload) < SECRET_BYTES:
         return None
-    return Secret(*_SECRET.unpack_from(payload))
+    token, word = _SECRET.unpack_from(payload)
+    return Secret(token, word & NUMBER_MASK)
+
+
+def balance_of(payload: bytes) -> int:
+    """The two bytes that balance the checksum, in a payload of 16 bytes or more."""
+    return int.from_bytes(payload[8:10], "big")
 
 
 def build_request(family: AddressFamily, echo: Echo) -> bytes:
@@ -84,6 +96,54 @@ def build_request(family: AddressFamily, echo: Echo) -> bytes:
     if family is AddressFamily.IPV6:
         return message
     return message[:2] + checksum(message).to_bytes(2, "big") + message[4:]
+
+
+class RequestTemplate:
+    """Builds the requests of one run; all with the same identifier and checksum are one flow."""
+
+    def __init__(self, family: AddressFamily, token: int, payload_bytes: int) -> None:
+        v4 = family is AddressFamily.IPV4
+        self._v4 = v4
+        self._kind = ECHO_REQUEST_V4 if v4 else ECHO_REQUEST_V6
+        self.token = token.to_bytes(8, "big")
+        self.pattern = _PATTERN[: payload_bytes - SECRET_BYTES]
+        even = self.pattern + b"\0" * (payload_bytes % 2)
+        # 2**16 = 1 modulo 65535: a number is as good as the sum of its 16-bit words.
+        self._rest = ((self._kind << 8) + token + int.from_bytes(even, "big")) % 0xFFFF
+
+    def build(self, identifier: int, checksum_: int, number: int) -> tuple[bytes, int]:
+        """The request and its balance.
+
+        `checksum_` is 1 to 65534. Over IPv6 the kernel fills in another one, which covers the
+        addresses as well, and is as constant.
+        """
+        sequence = number & 0xFFFF
+        balance = -(self._rest + identifier + sequence + number + checksum_) % 0xFFFF
+        shown = checksum_ if self._v4 else 0
+        head = _REQUEST.pack(
+            self._kind,
+            0,
+            shown,
+            identifier,
+            sequence,
+            self.token,
+            balance,
+            number >> 32,
+            number & 0xFFFFFFFF,
+        )
+        return head + self.pattern, balance
+
+
+def reply_checksum(checksum_: int) -> int:
+    """The checksum over IPv4 of the reply to a request with that one: type 8 becomes 0."""
+    return (checksum_ + (ECHO_REQUEST_V4 << 8)) % 0xFFFF
+
+
+ReplyFields = tuple[int, int, int, int, bytes, int, int, int]
+reply_fields: Callable[[bytes], ReplyFields] = _REPLY.unpack_from
+"""Of 24 bytes or more: type and code, checksum, identifier, sequence, token, balance, upper 16 and
+lower 32 bits of the number.
+"""
 
 
 def checksum_holds(message: bytes) -> bool:
@@ -114,7 +174,10 @@ def parse_error(family: AddressFamily, message: bytes) -> QuotedEcho | None:
         return None
     destination, inner = found
     echo = parse_request(family, inner)
-    return None if echo is None else QuotedEcho(message[0], message[1], destination, echo)
+    if echo is None:
+        return None
+    quoted_checksum = int.from_bytes(inner[2:4], "big")
+    return QuotedEcho(message[0], message[1], destination, echo, quoted_checksum)
 
 
 def parse_request(family: AddressFamily, message: bytes) -> Echo | None:

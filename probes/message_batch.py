@@ -35,7 +35,7 @@ from pathbudget.probes.packets import (
     sort_error,
 )
 
-SLOTS = 64
+SLOTS = 128
 MSG_DONTWAIT = 0x40
 NAMES_REMEMBERED = 65_536
 _SECOND_NS = 1_000_000_000
@@ -92,7 +92,9 @@ class BatchedPackets:
         take = self._take_with_headers if self._headers else self._take_plain
         for _ in range(READS_PER_WAKE // SLOTS):
             count = self._read(self._inbox, 0)
-            take(count, into)
+            if count:
+                take(count, into)
+                self._inbox.reset(count)
             if count < SLOTS:
                 return
 
@@ -100,7 +102,9 @@ class BatchedPackets:
         """See `Packets.receive_errors`."""
         for _ in range(READS_PER_WAKE // SLOTS):
             count = self._read(self._error_box, stamps.MSG_ERRQUEUE)
-            self._take_errors(count, sent, errors)
+            if count:
+                self._take_errors(count, sent, errors)
+                self._error_box.reset(count)
             if count < SLOTS:
                 return
 
@@ -109,8 +113,7 @@ class BatchedPackets:
         for _ in range(SLOTS):
             if self._socket.fileno() < 0:
                 return 0
-            memory.reset()
-            count = self._recvmmsg(
+            count: int = self._recvmmsg(
                 self._descriptor, memory.address, SLOTS, MSG_DONTWAIT | flags, None
             )
             if count >= 0:

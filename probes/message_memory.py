@@ -113,9 +113,10 @@ class MessageMemory:
         place = self._slots + slot * self.stride + self.data_at
         VECTOR.pack_into(self.vectors, slot * VECTOR.size, place, data_bytes)
 
-    def reset(self) -> None:
-        """Make the headers as they were in the beginning."""
-        self.headers[:] = self._template
+    def reset(self, count: int) -> None:
+        """Make the first `count` headers as they were in the beginning."""
+        size = count * HEADER.size
+        self.headers[:size] = self._template[:size]
 
     def filled(self, count: int) -> Iterator[tuple[int, ...]]:
         """The first `count` headers, with the fields of `HEADER`."""

@@ -4,6 +4,7 @@
 the kernel says never makes them raise, except that a send it refuses is an OSError.
 """
 
+import contextlib
 import errno
 import socket
 from collections.abc import Sequence
@@ -52,6 +53,10 @@ class Packets(Protocol):
 def socket_address(address: str, port: int, family: AddressFamily) -> SocketAddress:
     """What socket calls take for a numeric address. Raises OSError where it is none."""
     kind = socket.AF_INET if family is AddressFamily.IPV4 else socket.AF_INET6
+    with contextlib.suppress(OSError, ValueError):
+        socket.inet_pton(kind, address)
+        return address, port
+    # A zone index, or a way of writing it that only the resolver knows.
     found = socket.getaddrinfo(address, port, kind, flags=socket.AI_NUMERICHOST)[0][4]
     if len(found) == 4:
         return found

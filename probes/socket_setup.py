@@ -105,7 +105,7 @@ def prepare_icmp(
             hear_only_answers(sock, family)
         hear_everything_about(sock, family, privileged=privileged)
         apply_packet_options(sock, family, packet)
-        if source:
+        if source or not privileged:  # the unprivileged kind has its identifier from then on
             bind_source(sock, family, source, 0)
     except OSError as error:
         sock.close()

@@ -17,6 +17,7 @@ from pathbudget.probes.stamped_socket import StampedSocket
 
 DATAGRAM_BYTES = 65_536
 PEERS_REMEMBERED = 65_536
+_new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 
 class StampedUdpSocket(StampedSocket):
@@ -78,7 +79,7 @@ class StampedUdpSocket(StampedSocket):
         received = self._take_packets()
         sent, errors = self._take_errors()
         if received or sent or errors:
-            self._listener(DatagramBatch(sent, [Datagram(*one) for one in received], errors))
+            self._listener(DatagramBatch(sent, [_new(Datagram, one) for one in received], errors))
 
 
 @functools.lru_cache(PEERS_REMEMBERED)

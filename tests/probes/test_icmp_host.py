@@ -47,7 +47,8 @@ def test_echo_is_stamped_by_the_kernel_both_ways(kind: str) -> None:
     assert len(samples) == 40
     assert [sample.failure for sample in samples] == [None] * 40
     assert {sample.ttl for sample in samples} == {64}
-    assert {sample.flags for sample in samples} == {()}
+    # This host may be busy; it may not lose, double or mis-time anything because of that.
+    assert {flag for sample in samples for flag in sample.flags} <= {Flag.HOST_BUSY}
     by_kernel = [sample for sample in samples if sample.clock_source is ClockSource.KERNEL]
     assert len(by_kernel) >= 38
 

@@ -101,7 +101,9 @@ def test_answers_to_other_programs_on_this_host_are_no_concern_of_ours(
 def test_an_error_about_another_destination_with_the_same_numbers_is_not_taken(
     fake: FakeNetwork, fake_collector: Collector
 ) -> None:
-    """8 quoted bytes hold no secret: destination, identifier and sequence must all fit."""
+    """8 quoted bytes hold no secret: destination, identifier, sequence and checksum must all fit.
+    What is under an identifier of ours and does not fit is counted, never believed.
+    """
     session = IcmpSession(AddressFamily.IPV4, fake.rng)
     _, message = session.request(shot_at("192.0.2.1"), Reading(0, HOUR_NS, 0))
 
@@ -111,12 +113,14 @@ def test_an_error_about_another_destination_with_the_same_numbers_is_not_taken(
         return IcmpBatch(arrivals=[Arrival(text, "198.51.100.7", 64, None)])
 
     other_identifier = message[:4] + bytes(2) + message[6:8]
-    for batch in (
-        error_about(bytes([192, 0, 2, 2]), message[:8]),
-        error_about(bytes([192, 0, 2, 1]), other_identifier),
+    other_checksum = message[:2] + bytes(2) + message[4:8]
+    for batch, said in (
+        (error_about(bytes([192, 0, 2, 2]), message[:8]), [(-1, "forged_error")]),
+        (error_about(bytes([192, 0, 2, 1]), other_checksum), [(-1, "forged_error")]),
+        (error_about(bytes([192, 0, 2, 1]), other_identifier), []),  # somebody else's ping
     ):
         session.receive(1, batch, Reading(MS, HOUR_NS + MS, 0))
-        assert session.events() == []
+        assert session.events() == said
     session.receive(
         1, error_about(bytes([192, 0, 2, 1]), message[:8]), Reading(MS, HOUR_NS + MS, 0)
     )

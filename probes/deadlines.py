@@ -1,0 +1,51 @@
+"""Deadlines of probes under way: most have the same timeout, so they come in order by themselves.
+
+One queue per length of timeout, each in the order of sending. Entries of probes that have ended are
+passed over when they reach the head, so an answer costs nothing here.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from pathbudget.probes.icmp_flight import Flight
+
+
+class Deadlines:
+    """When the probes of one session time out. `alive` are those that have not ended."""
+
+    def __init__(self) -> None:
+        self._queues: dict[int, deque[int]] = {}
+
+    def add(self, timeout_ns: int, number: int) -> None:
+        """A probe has begun, no earlier than those before it."""
+        queue = self._queues.get(timeout_ns)
+        if queue is None:
+            queue = self._queues[timeout_ns] = deque()
+        queue.append(number)
+
+    def next_ns(self, alive: Mapping[int, Flight]) -> int | None:
+        """The next deadline; None where nothing is alive."""
+        first = self._first(alive)
+        return None if first is None else _deadline(first)
+
+    def due(self, now_ns: int, alive: Mapping[int, Flight]) -> Iterator[Flight]:
+        """Whose deadline has come, in order. Each has to have ended before the next is taken."""
+        while (first := self._first(alive)) is not None and _deadline(first) <= now_ns:
+            yield first
+
+    def _first(self, alive: Mapping[int, Flight]) -> Flight | None:
+        earliest: Flight | None = None
+        for timeout_ns, queue in tuple(self._queues.items()):
+            while queue and queue[0] not in alive:
+                queue.popleft()
+            if not queue:
+                del self._queues[timeout_ns]
+                continue
+            flight = alive[queue[0]]
+            if earliest is None or _deadline(flight) < _deadline(earliest):
+                earliest = flight
+        return earliest
+
+
+def _deadline(flight: Flight) -> int:
+    return flight.sent.monotonic_ns + flight.shot.timeout_ns

@@ -1,0 +1,186 @@
+"""The echo session of one address family, its sockets and its alarm."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pathbudget.probes.channels import Cancellable, IcmpBatch, IcmpChannel, PacketOptions
+from pathbudget.probes.clock import ClockWatcher
+from pathbudget.probes.contract import ProbeEnvironment, Shot
+from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.failures import no_family
+from pathbudget.probes.icmp_session import Counted, IcmpSession, Outcome
+from pathbudget.probes.record import AddressFamily, Failure, Stage
+
+RETIRED_NS = 10_000_000_000
+"""How long a socket whose identifier was given up still hears late answers."""
+AT_ONCE = 64
+"""Requests that leave on one reading of the clocks and, where it can be, in one system call."""
+
+
+class IcmpFamily:
+    """All echo probes of one address family.
+
+    A raw socket carries all flows. An unprivileged one is an identifier, so each flow has its own.
+    """
+
+    def __init__(
+        self,
+        environment: ProbeEnvironment,
+        family: AddressFamily,
+        session: IcmpSession,
+        packet: PacketOptions,
+    ) -> None:
+        self._environment = environment
+        self._family = family
+        self._session = session
+        self._packet = packet
+        self._watcher = ClockWatcher(environment.clock)
+        self._alarm: Cancellable | None = None
+        self._alarm_ns = 0
+        self._retired: list[tuple[int, IcmpChannel, Cancellable]] = []
+        self._opened = 0
+        self._channels: list[tuple[int, IcmpChannel]] = []
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    def open(self, flows: int) -> None:
+        """Open the sockets. Raises PrivilegeError."""
+        for index in range(flows):
+            opened = self._open(index)
+            if opened is None:
+                return
+            self._channels.append(opened)
+            if opened[1].privileged:
+                return
+
+    def fire_all(self, shots: Sequence[Shot]) -> None:
+        """Send them now, in their order."""
+        self.idle.clear()
+        for start in range(0, len(shots), AT_ONCE):
+            self._fire(shots[start : start + AT_ONCE])
+        self._report()
+
+    def close(self) -> None:
+        """Give the sockets back."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for _, channel, alarm in self._retired:
+            alarm.cancel()
+            channel.close()
+        for _, channel in self._channels:
+            channel.close()
+        self._retired.clear()
+        self._channels.clear()
+
+    def _fire(self, shots: Sequence[Shot]) -> None:
+        session = self._session
+        now = self._watcher.read()
+        begun = [session.request(shot, now) for shot in shots]
+        if not self._channels:
+            failure = no_family(self._family, Stage.SEND)
+            for number, _ in begun:
+                session.refused(number, failure, now)
+        elif len(self._channels) == 1:
+            self._send(0, shots, begun)
+        else:
+            for index in range(len(self._channels)):
+                chosen = [n for n, each in enumerate(begun) if session.flow_index(each[0]) == index]
+                if chosen:
+                    self._send(index, [shots[n] for n in chosen], [begun[n] for n in chosen])
+
+    def _send(self, index: int, shots: Sequence[Shot], begun: list[tuple[int, bytes]]) -> None:
+        number_of_channel, channel = self._channels[index]
+        session = self._session
+        messages = [(begun[n][1], shot.address) for n, shot in enumerate(shots)]
+        refused: list[tuple[int, Failure]] = []
+        for (number, _), key in zip(begun, channel.send_all(messages), strict=True):
+            if isinstance(key, Failure):
+                refused.append((number, key))
+            else:
+                session.sent(number, number_of_channel, key)
+        if refused:
+            now = self._watcher.read()
+            for number, failure in refused:
+                session.refused(number, failure, now)
+        # Most stamps, and on short paths most answers, are there by now: no wake-up is needed.
+        channel.poll()
+
+    def _open(self, index: int) -> tuple[int, IcmpChannel] | None:
+        self._opened += 1
+        number = self._opened
+
+        def listen(batch: IcmpBatch) -> None:
+            self._session.receive(number, batch, self._watcher.read())
+            self._report()
+
+        channel = self._environment.network.open_icmp(self._family, listen, self._packet)
+        if channel is None:
+            return None
+        self._session.flows.socket_has(index, channel.identifier)
+        return number, channel
+
+    def _report(self) -> None:
+        """Hand on what has happened, and be woken for the next timeout."""
+        emit = self._environment.emit
+        for event in self._session.events():
+            if isinstance(event, Outcome):
+                emit(event[0], event[1])
+            else:
+                self._counted(event)
+        if self._session.flows.rotated:
+            self._renew_all()
+        if self._session.under_way:
+            self._set_alarm()
+        else:
+            self.idle.set()
+
+    def _counted(self, event: Counted) -> None:
+        self._environment.count(event.series, event.word)
+
+    def _renew_all(self) -> None:
+        """An unprivileged socket is its identifier: a new one takes a new socket."""
+        flows = self._session.flows
+        while flows.rotated:
+            index = flows.rotated.pop()
+            if index < len(self._channels):
+                self._renew(index)
+
+    def _renew(self, index: int) -> None:
+        try:
+            opened = self._open(index)
+        except PrivilegeError:
+            return  # out of sockets: the old one is better than none
+        if opened is None:
+            return
+        old_number, old = self._channels[index]
+        self._channels[index] = opened
+        later = self._environment.clock.monotonic_ns() + RETIRED_NS
+        alarm = self._environment.network.call_at(later, self._retire)
+        self._retired.append((old_number, old, alarm))
+
+    def _retire(self) -> None:
+        number, channel, _ = self._retired.pop(0)
+        channel.close()
+        self._session.channel_closed(number)
+
+    def _set_alarm(self) -> None:
+        """Be woken for a timeout, unless an alarm that comes no later is set."""
+        due_ns = self._session.next_deadline_ns()
+        if due_ns is None:
+            return
+        if self._alarm is not None:
+            if self._alarm_ns <= due_ns:
+                return
+            self._alarm.cancel()
+        self._alarm_ns = due_ns
+        self._alarm = self._environment.network.call_at(due_ns, self._expire)
+
+    def _expire(self) -> None:
+        self._alarm = None
+        # What has come meanwhile is not lost, however late this loop is.
+        for _, channel in self._channels:
+            channel.poll()
+        for _, channel, _ in self._retired:
+            channel.poll()
+        self._session.expire(self._watcher.read())
+        self._report()
