@@ -73,6 +73,10 @@ FlowsOption = Annotated[
 TrainOption = Annotated[
     int, typer.Option("--train", min=1, max=100, help="Packets back to back at each send.")
 ]
+KeyFileOption = Annotated[
+    str | None, typer.Option("--key-file", help="Shared keys of the reflector (ID HEX a line).")
+]
+KeyIdOption = Annotated[str | None, typer.Option("--key-id", help="Which key of that file.")]
 FourOption = Annotated[bool, typer.Option("--ipv4", "-4", help="IPv4 only.")]
 SixOption = Annotated[bool, typer.Option("--ipv6", "-6", help="IPv6 only.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON lines: samples, outages, sums.")]
@@ -112,6 +116,8 @@ def ping(
     interface: InterfaceOption = None,
     flows: FlowsOption = None,
     train: TrainOption = 1,
+    key_file: KeyFileOption = None,
+    key_id: KeyIdOption = None,
     ipv4: FourOption = False,
     ipv6: SixOption = False,
     as_json: JsonOption = False,
@@ -146,6 +152,8 @@ def ping(
         source=source,
         flows=flows,
         train=train,
+        key_file=key_file,
+        key_id=key_id,
         most_per_second=max_rate,
         load=_load(load, load_for),
     )

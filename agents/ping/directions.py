@@ -17,8 +17,19 @@ WINDOW = 600
 ENOUGH = 100
 """With fewer, the line below them follows the network and not the clocks."""
 
+FASTEST_DRIFT = 500e-6
+"""No clock in use is worse."""
+
 Point = tuple[int, int]
 """(when sent, transit), nanoseconds."""
+
+
+class Packet(NamedTuple):
+    """Both transits of one packet."""
+
+    sent_unix_ns: int
+    forward_ns: int
+    reverse_ns: int
 
 
 class DirectionFigures(NamedTuple):
@@ -28,7 +39,7 @@ class DirectionFigures(NamedTuple):
 
     n: int
     pdv_p99_ns: int
-    ipdv_p95_ns: int
+    ipdv_p95_ns: int | None
     drift_ppm: float
 
 
@@ -37,7 +48,8 @@ class Directions:
 
     def __init__(self) -> None:
         self._half: dict[int, tuple[str, int]] = {}
-        self._packets: dict[int, tuple[int, int, int]] = {}
+        self._packets: dict[int, Packet] = {}
+        self._last: Packet | None = None
 
     def add(self, seq: int, metric: str, sent_unix_ns: int, transit_ns: int) -> None:
         """Take one transit; the packet counts once both are there."""
@@ -49,13 +61,17 @@ class Directions:
         forward, reverse = (transit_ns, other[1])
         if metric != Metric.TRANSIT_FORWARD:
             forward, reverse = reverse, forward
-        self._packets[seq] = (sent_unix_ns, forward, reverse)
+        packet = Packet(sent_unix_ns, forward, reverse)
+        if self._last is not None and another_offset(self._last, packet):
+            self.clear()
+        self._last = self._packets[seq] = packet
         _limit(self._packets)
 
     def clear(self) -> None:
         """Forget: a clock was stepped, the offset is another one."""
         self._half.clear()
         self._packets.clear()
+        self._last = None
 
     def figures(self) -> tuple[DirectionFigures, DirectionFigures] | None:
         """Forward and reverse; None while there are too few packets."""
@@ -68,6 +84,18 @@ class Directions:
         drift = (slope_below(forward) - slope_below(reverse)) / 2
         numbers = [seq for seq, _ in packets]
         return _figures(numbers, forward, drift), _figures(numbers, reverse, -drift)
+
+
+def another_offset(before: Packet, after: Packet) -> bool:
+    """Whether one of the clocks was stepped between two packets, beyond any doubt.
+
+    Half the difference of the transits is the clock offset to within half a round trip, since no
+    packet is faster than nothing.
+    """
+    offsets = [(one.forward_ns - one.reverse_ns) / 2 for one in (before, after)]
+    errors = [(one.forward_ns + one.reverse_ns) / 2 for one in (before, after)]
+    drift = FASTEST_DRIFT * abs(after.sent_unix_ns - before.sent_unix_ns)
+    return abs(offsets[1] - offsets[0]) > sum(errors) + drift
 
 
 def slope_below(points: Sequence[Point]) -> float:
@@ -105,7 +133,7 @@ def _figures(numbers: Sequence[int], points: Sequence[Point], drift: float) -> D
     return DirectionFigures(
         n=len(level),
         pdv_p99_ns=_quantile(level, 0.99) - least,
-        ipdv_p95_ns=_quantile(steps, 0.95) if steps else 0,
+        ipdv_p95_ns=_quantile(steps, 0.95) if steps else None,
         drift_ppm=drift * 1e6,
     )
 
@@ -114,6 +142,6 @@ def _quantile(values: Sequence[int], share: float) -> int:
     return sorted(values)[max(0, -(-round(share * 1000) * len(values) // 1000) - 1)]
 
 
-def _limit(packets: "dict[int, tuple[int, int, int]] | dict[int, tuple[str, int]]") -> None:
+def _limit(packets: "dict[int, Packet] | dict[int, tuple[str, int]]") -> None:
     while len(packets) > WINDOW:
         del packets[next(iter(packets))]

@@ -20,6 +20,8 @@ from pathbudget.probes.record import (
 
 NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
 """Failures of this host: the network was not asked, so they are no loss (RFC 7680)."""
+STATELESS = "stateless_reflector"
+"""What the stamp probe counts where a reflector does not number its replies."""
 MOST_FLOWS = 64
 TRANSITS = frozenset({str(Metric.TRANSIT_FORWARD), str(Metric.TRANSIT_REVERSE)})
 NOT_ROUND_TRIPS = frozenset({str(Flag.SYN_RETRANSMITTED)})
@@ -75,7 +77,6 @@ class HostState:
         }
         self.ipdv = Sketch()
         self.lost = 0
-        self.lost_by_direction: Counter[str] = Counter()
         self.not_sent = 0
         self.failures: Counter[str] = Counter()
         self.last_failure = ""
@@ -102,6 +103,13 @@ class HostState:
         """Share of packets lost, 0 to 1; None while the fate of none is known."""
         return self.lost / self.sent if self.sent else None
 
+    @property
+    def lost_by_direction(self) -> dict[str, int] | None:
+        """Losses that the reflector's own count could place; None where it does not count."""
+        if STATELESS in self.counted or self.probe != "stamp" or not self.answers.n:
+            return None
+        return {one: self.counted[f"lost_{one}"] for one in Direction}
+
     def take(self, sample: Sample, primary: str, phase: Phase | None = None) -> Outage | None:
         """Take one sample; `primary` is the metric of which each send has exactly one.
 
@@ -110,7 +118,7 @@ class HostState:
         """
         if sample.metric == primary:
             return self._take_primary(sample, phase)
-        if sample.metric in TRANSITS and sample.value_ns is not None:
+        if sample.metric in TRANSITS and sample.value_ns is not None and not self._by_flow:
             if Flag.CLOCK_STEP in sample.flags:
                 self.directions.clear()
             else:
@@ -145,8 +153,6 @@ class HostState:
     def _loss(self, sample: Sample) -> None:
         self.lost += 1
         self._explain(sample)
-        if sample.failure is not None and sample.failure.direction is not None:
-            self.lost_by_direction[Direction(sample.failure.direction)] += 1
 
     def _answer(self, sample: Sample, value: int) -> None:
         self.last_ns = value

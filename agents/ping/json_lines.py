@@ -101,7 +101,7 @@ def _parts(state: HostState) -> dict[str, object]:
     both = state.directions.figures()
     if both is not None:
         parts["forward"], parts["reverse"] = both[0]._asdict(), both[1]._asdict()
-    if state.lost_by_direction:
+    if state.lost_by_direction is not None:
         parts["lost_by_direction"] = state.lost_by_direction
     if state.flows:
         parts["flows"] = {

@@ -24,15 +24,19 @@ FAST_NS = 100_000_000
 TIMEOUT_NS = 1_000_000_000
 FAST_TIMEOUT_NS = 500_000_000
 """With intervals of 100 ms and less, so that an outage is told within a second."""
-PORTS = {"tcp": 443, "stamp": 862}
-"""Where none is given. 862 is that of RFC 8762."""
+PORTS = {"tcp": 443, "stamp": 8620}
+"""Where none is given. 862, that of RFC 8762, is root's alone."""
 NAMES: Mapping[str, tuple[str, ...]] = {
     "size": ("payload_bytes", "packet_bytes", "size"),
     "dscp": ("dscp",),
     "interface": ("interface",),
     "source": ("source",),
     "flows": ("flows",),
+    "key_file": ("key_file",),
+    "key_id": ("key_id",),
 }
+OF_STAMP = frozenset({"key_file", "key_id"})
+"""Not meant for the probe beside it."""
 """Our options, and what probes call them."""
 
 
@@ -54,6 +58,8 @@ class PingOptions:
     interface: str | None = None
     source: str | None = None
     flows: int | None = None
+    key_file: str | None = None
+    key_id: str | None = None
     train: int = 1
     most_per_second: int = MOST_PER_SECOND
     load: Load | None = None
@@ -91,6 +97,8 @@ def check(options: PingOptions) -> None:
         faults.append(_fault("--interval", f"{math.ceil(rate)} packets per second", expected))
     if options.load is not None and "stamp" not in probes_of(options, options.probe or "icmp"):
         faults.append(_fault("--load", "no reflector", "--stamp PORT of a reflector beside it"))
+    if options.load is not None and len(options.hosts) > 1:
+        faults.append(_fault("--load", f"{len(options.hosts)} hosts", "one host at a time"))
     if faults:
         raise ConfigError(faults)
 
@@ -156,14 +164,14 @@ def _probe_options(
     raw: dict[str, object] = {}
     for ours, theirs in NAMES.items():
         value = getattr(options, ours)
-        if value is None:
+        if value is None or (ours in OF_STAMP and kind != "stamp" and options.stamp is not None):
             continue
         name = next((one for one in theirs if one in spec.options), None)
         if name is not None:
             raw[name] = value
         elif ours != "source":  # the network itself binds that
             expected = f"a probe that has it; {kind} does not"
-            raise ConfigError([_fault(f"--{ours}", str(value), expected)])
+            raise ConfigError([_fault(f"--{ours.replace('_', '-')}", str(value), expected)])
     found, faults = check_options(spec, raw, "command line", f"--probe {kind}")
     if faults:
         raise ConfigError(faults)

@@ -81,9 +81,12 @@ def _direction_line(
     state: HostState, direction: Direction, of: DirectionFigures, size: Widths
 ) -> Text:
     micro = of.pdv_p99_ns < 1_000_000
-    known = sum(state.lost_by_direction.values()) or not state.lost
-    loss = words.share(state.lost_by_direction[direction] / state.sent) if known else words.DASH
-    drift = _fit(f"last {of.n} {of.drift_ppm:+.0f}ppm", size.smoke)
+    placed = state.lost_by_direction
+    loss = words.share(placed[direction] / state.sent if placed and state.sent else None)
+    drift = f"drift {of.drift_ppm:+.0f}ppm"
+    if len(drift) + 10 <= size.smoke:
+        drift = f"last {of.n}, {drift}"
+    drift = _fit(drift, size.smoke)
     text = f"{'  ' + direction:<{size.host}} {drift:<{size.smoke}} {'':5} {loss:>4} "
     text += f"{'us' if micro else 'ms'} {words.DASH:>5} {words.DASH:>5} {words.DASH:>5}"
     for value in (of.pdv_p99_ns, of.ipdv_p95_ns):

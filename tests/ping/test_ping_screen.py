@@ -19,7 +19,6 @@ from pathbudget.agents.ping.smoke import ALL_LOST, FEW_LOST, MANY_LOST, loss_gly
 from pathbudget.agents.ping.strip import Column
 from pathbudget.probes.record import (
     ClockSource,
-    Direction,
     Failure,
     FailureKind,
     Flag,
@@ -136,7 +135,6 @@ def test_directions_flows_load_and_failures_have_lines_of_their_own() -> None:
         start_unix_ns=0,
         column_ns=10 * SECOND,
         timeout_ns=SECOND,
-        flows=True,
     )
     for seq in range(200):
         at = seq * SECOND
@@ -144,17 +142,36 @@ def test_directions_flows_load_and_failures_have_lines_of_their_own() -> None:
             state.take(Sample(seq, metric, at, value_ns=value * MS + seq % 7 * 1_000), "rtt")
         phase = Phase.LOADED if seq % 2 else Phase.IDLE
         rtt = (90 if seq % 2 else 50) * MS
-        state.take(Sample(seq, "rtt", at, value_ns=rtt, flow=seq % 2), "rtt", phase)
-    lost = Failure(FailureKind.TIMEOUT, Stage.WAIT, direction=Direction.FORWARD)
+        state.take(Sample(seq, "rtt", at, value_ns=rtt), "rtt", phase)
+    lost = Failure(FailureKind.TIMEOUT, Stage.WAIT)
+    state.count("lost_forward")
     state.take(Sample(200, "rtt", 200 * SECOND, failure=lost), "rtt", Phase.IDLE)
     no = Failure(FailureKind.UNREACHABLE, Stage.WAIT, "host unreachable")
     state.take(Sample(201, "rtt", 201 * SECOND, failure=no), "rtt", Phase.IDLE)
     text = text_of(picture_of([state]), 80, 24)
-    assert re.search(r"^  forward +last 200 .*0\.5% us", text, re.MULTILINE)
-    assert re.search(r"^  reverse +last 200 .*  0% us", text, re.MULTILINE)
+    assert re.search(r"^  forward +drift .*0\.5% us", text, re.MULTILINE)
+    assert re.search(r"^  reverse +drift .*  0% us", text, re.MULTILINE)
     assert "p50/p95 idle 50.00/50.00, loaded 90.00/90.00, difference 40.00/40.00 ms" in text
-    assert "2 flows; ECMP spread (of their medians) 40.00 ms" in text
     assert "last failure: unreachable: host unreachable" in text
+
+
+def test_flows_show_their_spread() -> None:
+    state = HostState(
+        host="site.example",
+        probe="icmp",
+        address="192.0.2.1",
+        start_unix_ns=0,
+        column_ns=SECOND,
+        timeout_ns=SECOND,
+        flows=True,
+    )
+    for seq in range(39):
+        value = (10 + seq % 2) * MS
+        state.take(Sample(seq, "rtt", seq * MS, value_ns=value, flow=seq % 2), "rtt")
+    assert "2 flows; the ECMP spread takes 20 answers" in text_of(picture_of([state]), 80, 24)
+    state.take(Sample(39, "rtt", 39 * MS, value_ns=11 * MS, flow=1), "rtt")
+    text = text_of(picture_of([state]), 80, 24)
+    assert "2 flows; ECMP spread (of their medians) 1.000 ms" in text
 
 
 @pytest.mark.parametrize(

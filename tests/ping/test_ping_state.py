@@ -9,7 +9,6 @@ from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.outages import FEWEST, OutageWatch
 from pathbudget.agents.ping.phases import SETTLES_NS, Phase, Phases
 from pathbudget.probes.record import (
-    Direction,
     Failure,
     FailureKind,
     Flag,
@@ -42,9 +41,9 @@ def knows_directions(host: HostState) -> bool:
     return host.directions.figures() is not None
 
 
-def loss(seq: int, kind: FailureKind = FailureKind.TIMEOUT, way: Direction | None = None) -> Sample:
+def loss(seq: int, kind: FailureKind = FailureKind.TIMEOUT) -> Sample:
     stage = Stage.SEND if kind is FailureKind.LOCAL else Stage.WAIT
-    return Sample(seq, "rtt", seq * SECOND, failure=Failure(kind, stage, direction=way))
+    return Sample(seq, "rtt", seq * SECOND, failure=Failure(kind, stage))
 
 
 def fed(samples: list[Sample], *, flows: bool = False) -> HostState:
@@ -158,7 +157,8 @@ def test_each_direction_by_itself_although_the_clocks_drift_apart() -> None:
     assert 70 < there.drift_ppm < 90
     assert 0.7 * MS < there.pdv_p99_ns < 1.8 * MS  # 1.15 ms in theory
     assert back.pdv_p99_ns < 40_000
-    assert back.ipdv_p95_ns < 82_500  # successive packets are a second of drift apart, at most
+    assert back.ipdv_p95_ns is not None
+    assert back.ipdv_p95_ns < 4_000
 
 
 def test_directions_wait_for_packets_enough_and_for_both_halves() -> None:
@@ -193,19 +193,28 @@ def test_a_clock_step_makes_the_directions_start_anew() -> None:
     assert not knows_directions(host)
 
 
-def test_losses_are_told_apart_by_direction_where_the_reflector_can() -> None:
-    host = fed([answer(0, MS), loss(1, way=Direction.FORWARD), loss(2, way=Direction.REVERSE)])
-    assert host.lost_by_direction == {"forward": 1, "reverse": 1}
+def test_a_clock_step_at_the_far_end_is_noticed_when_it_exceeds_the_round_trip() -> None:
+    both = Directions()
+    for seq in range(ENOUGH * 2):
+        step = 60 * MS if seq >= ENOUGH + 50 else 0
+        both.add(seq, Metric.TRANSIT_FORWARD, seq * SECOND, 30 * MS + step)
+        both.add(seq, Metric.TRANSIT_REVERSE, seq * SECOND, 20 * MS - step)
+    assert both.figures() is None  # 50 packets since the step
+    quiet = Directions()
+    for seq in range(ENOUGH * 2):  # a path that changed, as far as anybody can tell
+        shift = 20 * MS if seq >= ENOUGH + 50 else 0
+        quiet.add(seq, Metric.TRANSIT_FORWARD, seq * SECOND, 30 * MS + shift)
+        quiet.add(seq, Metric.TRANSIT_REVERSE, seq * SECOND, 20 * MS - shift)
+    assert quiet.figures() is not None
 
 
 def test_loaded_and_idle_are_kept_apart_and_what_drains_is_neither() -> None:
     phases = Phases()
     phases.begin(100 * SECOND)
     phases.end(200 * SECOND)
-    assert phases.phase_at(99 * SECOND) is Phase.IDLE
-    assert phases.phase_at(100 * SECOND) is Phase.LOADED
-    assert phases.phase_at(200 * SECOND) is Phase.SETTLING
-    assert phases.phase_at(200 * SECOND + SETTLES_NS) is Phase.IDLE
+    times = (99 * SECOND, 100 * SECOND, 200 * SECOND, 200 * SECOND + SETTLES_NS)
+    found_phases = [phases.phase_at(one) for one in times]
+    assert found_phases == [Phase.IDLE, Phase.LOADED, Phase.SETTLING, Phase.IDLE]
     host = state()
     for seq in range(300):
         value = 50 * MS if 100 <= seq <= 200 else 10 * MS
