@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ def run(*words: str) -> None:
 
 
 @contextlib.contextmanager
-def namespaces() -> Iterator[None]:
+def namespaces() -> Generator[None]:
     """Two hosts and a cable between them."""
     try:
         for name in (HERE, THERE):
@@ -79,7 +79,7 @@ def namespaces() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def helper(namespace: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+def helper(namespace: str, *words: str) -> Generator[subprocess.Popen[str]]:
     """This script again, inside a namespace, until the block ends."""
     command = ["ip", "netns", "exec", namespace, sys.executable, __file__, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -166,6 +166,10 @@ def read_frame(frame: bytes, messages: list[tuple[int, int, bytes]]) -> Seen | N
     return Seen(seconds * SECOND_NS + nanoseconds, *ports, segment[13])
 
 
+def ignore(series: int, word: str) -> None:
+    del series, word
+
+
 async def probe(method: str, port: int, family: AddressFamily, count: int, rate: int,
                 busy: bool) -> list[Sample]:  # fmt: skip
     samples: list[Sample] = []
@@ -176,7 +180,7 @@ async def probe(method: str, port: int, family: AddressFamily, count: int, rate:
         SystemClock(),
         random.Random(),
         lambda _, sample: samples.append(sample),
-        lambda _, word: None,
+        ignore,
     )
     opened = TCP.open(environment, {"method": method, "max_half_open": 256})
     target, address = Target("there", "there", port=port), ADDRESSES[family]
