@@ -1,7 +1,9 @@
 """How right the wall clock is, for an event loop: asked in a thread, remembered in between."""
 
 import asyncio
+import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,10 +13,23 @@ from pathbudget.probes.record import ClockQuality, SyncState
 
 AGEING_PPM = 15
 """By how much a clock that nobody looks at may drift (RFC 5905, PHI)."""
+REFRESH_NS = 16_000_000_000
+
+
+class _Said(NamedTuple):
+    """One survey: what was said, when it was asked, and the steps that had been seen by then."""
+
+    quality: ClockQuality
+    asked_ns: int
+    steps: int
 
 
 class ClockSurvey:
-    """The last survey: `refresh` it now and then, ask for its `quality` whenever needed."""
+    """The last survey. Ask for its `quality` at any time; keep it fresh in one of two ways.
+
+    `now()` starts a survey in a thread of its own whenever the last one is older than `REFRESH_NS`;
+    `await refresh()` waits for one. Until the first has ended the kernel's word counts.
+    """
 
     def __init__(
         self,
@@ -25,28 +40,40 @@ class ClockSurvey:
         self._clock = clock
         self._watcher = watcher
         self._survey = survey
-        self._last = read_clock_quality()
-        self._taken_ns = clock.monotonic_ns()
-        self._steps = watcher.steps
+        self._said = _Said(read_clock_quality(), clock.monotonic_ns(), watcher.steps)
+        self._due_ns = clock.monotonic_ns()
+        self._asked_at_steps = watcher.steps
 
     async def refresh(self) -> ClockQuality:
-        """Survey again, in a thread: the loop never waits."""
-        steps, taken_ns = self._watcher.steps, self._clock.monotonic_ns()
-        self._last = await asyncio.to_thread(self._survey)
-        self._steps, self._taken_ns = steps, taken_ns
+        """Survey now, in a thread: the loop never waits."""
+        await asyncio.to_thread(self._ask, self._clock.monotonic_ns(), self._watcher.steps)
+        return self.quality()
+
+    def now(self) -> ClockQuality:
+        """`quality`; where that is old, a survey is under way for the next time."""
+        now_ns = self._clock.monotonic_ns()
+        steps = self._watcher.steps
+        if now_ns >= self._due_ns or steps != self._asked_at_steps:
+            self._due_ns, self._asked_at_steps = now_ns + REFRESH_NS, steps
+            arguments = (now_ns, steps)
+            threading.Thread(target=self._ask, args=arguments, daemon=True).start()
         return self.quality()
 
     def quality(self) -> ClockQuality:
         """What was said last, its errors grown by `AGEING_PPM` of its age; costs microseconds.
 
-        After a step of the clock nobody vouches for it until the next `refresh`.
+        After a step of the clock nobody vouches for it until the next survey.
         """
-        if self._watcher.steps != self._steps:
-            doubtful = ClockQuality(sync_state=SyncState.UNKNOWN, source=self._last.source)
+        said = self._said
+        if self._watcher.steps != said.steps:
+            doubtful = ClockQuality(sync_state=SyncState.UNKNOWN, source=said.quality.source)
             return with_steps(doubtful, self._watcher)
-        age_ns = max(0, self._clock.monotonic_ns() - self._taken_ns)
-        grown_ns = age_ns * AGEING_PPM // 1_000_000
-        return with_steps(_aged(self._last, grown_ns), self._watcher)
+        age_ns = max(0, self._clock.monotonic_ns() - said.asked_ns)
+        return with_steps(_aged(said.quality, age_ns * AGEING_PPM // 1_000_000), self._watcher)
+
+    def _ask(self, asked_ns: int, steps: int) -> None:
+        """Runs in a thread; a step that is seen meanwhile makes the answer void."""
+        self._said = _Said(self._survey(), asked_ns, steps)
 
 
 def _aged(quality: ClockQuality, grown_ns: int) -> ClockQuality:

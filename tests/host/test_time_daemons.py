@@ -11,7 +11,7 @@ import pytest
 from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.clock_quality import KernelTime, survey_clock
 from pathbudget.probes.clock_statement import UNSYNCHRONISED, ClockStatement
-from pathbudget.probes.clock_survey import ClockSurvey
+from pathbudget.probes.clock_survey import REFRESH_NS, ClockSurvey
 from pathbudget.probes.fake_network import FakeClock
 from pathbudget.probes.record import ClockQuality, SyncState
 from pathbudget.probes.time_daemons import (
@@ -237,3 +237,34 @@ async def test_a_survey_does_not_hold_up_the_loop() -> None:
     assert not task.done()  # the loop runs while the survey waits for it
     release.set()
     assert await task == KERNEL_SAYS
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.001)
+
+
+def test_a_survey_that_is_old_is_asked_again_in_the_background() -> None:
+    clock = FakeClock()
+    watcher = ClockWatcher(clock)
+    asked: list[int] = []
+
+    def survey_clock_again() -> ClockQuality:
+        asked.append(len(asked))
+        return ClockQuality(SyncState.SYNCHRONISED, "chrony", 10_000 * len(asked))
+
+    survey = ClockSurvey(clock, watcher, survey_clock_again)
+    survey.now()
+    wait_for(lambda: survey.quality().offset_bound_ns == 10_000)
+    assert survey.now().offset_bound_ns == 10_000
+    clock.advance(REFRESH_NS)
+    assert survey.now().source == "chrony"  # the old one, until the new one is there
+    wait_for(lambda: survey.quality().offset_bound_ns == 20_000)
+    clock.step(70 * MS)
+    watcher.read()
+    assert survey.quality().offset_bound_ns is None
+    survey.now()  # the clock is looked at again, at once
+    wait_for(lambda: survey.quality().offset_bound_ns == 30_000)
+    assert len(asked) == 3
