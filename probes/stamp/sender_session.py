@@ -1,13 +1,12 @@
 """The Session-Sender: requests out, answers in, nothing lost. Bytes and `now` in, events out.
 
 Every shot ends in exactly one RTT sample or failure. A reply is ours when it carries back the T1 of
-one of our requests, 64 bits of which the lowest 16 are dice, with its sequence number, error
-estimate and SSID (16 more bits of dice); in authenticated mode it is signed besides. What is no
-outcome is counted:
+one of our requests, 64 bits of which the lowest 16 are dice, with its sequence number and SSID (16
+more bits of dice); in authenticated mode it is signed besides. What is no outcome is counted:
 
     foreign      from an address and port that we do not probe, or nothing that could be a reply
     forged       from one that we probe, but not ours, or with a wrong signature
-    corrupt      our T1, but another number, error estimate or SSID than we sent with it
+    corrupt      our T1, but another number or SSID than we sent with it
     duplicate    another reply to a packet that has its outcome (RFC 5560)
     late         a reply after the deadline; the packet stays a timeout
     forged_error        an ICMP error that quotes a packet we have not sent
