@@ -45,6 +45,7 @@ from pathbudget.probes.socket_setup import (
 )
 from pathbudget.probes.tcp_opening import (
     HeldPorts,
+    connect_address,
     hold_port,
     prepare_connection,
     prepare_segments,
@@ -229,7 +230,7 @@ class SystemNetwork:
         sent_ns = 0
         try:
             prepare_connection(sock, family, packet, source, source_port)
-            there = socket_address(address, port, family)
+            there = connect_address(address, port, family)
             sent_ns = time.monotonic_ns()
             sock.connect(there)
         except BlockingIOError:
@@ -290,7 +291,8 @@ class SystemNetwork:
         with socket.socket(_FAMILY[family], socket.SOCK_DGRAM) as one:
             source = packet.source or self._source.get(family, "")
             apply_packet_options(one, family, packet)
-            bind_source(one, family, source, 0)
+            if source:
+                bind_source(one, family, source, 0)
             one.connect(socket_address(address, DISCARD_PORT, family))
             return str(one.getsockname()[0])
 

@@ -4,12 +4,14 @@ Sockets come from `network`. All functions raise OSError; `why_not_connected` pu
 """
 
 import errno
+import functools
 import socket
 from collections.abc import Sequence
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import PacketOptions
 from pathbudget.probes.failures import from_refused_call
+from pathbudget.probes.packets import SocketAddress, socket_address
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
 from pathbudget.probes.segment_filter import attach_filter
 from pathbudget.probes.socket_setup import apply_packet_options, bind_source, hear_errors
@@ -54,6 +56,18 @@ def hold_port(
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
+def connect_address(address: str, port: int, family: AddressFamily) -> SocketAddress:
+    """What connect(2) takes for a numeric address. Raises OSError where it is none."""
+    if "%" in address:
+        return socket_address(address, port, family)  # the number of an interface may change
+    return _known_address(address, port, family)
+
+
+@functools.lru_cache(maxsize=16_384)
+def _known_address(address: str, port: int, family: AddressFamily) -> SocketAddress:
+    return socket_address(address, port, family)
+
+
 def prepare_connection(
     sock: socket.socket,
     family: AddressFamily,
@@ -71,7 +85,8 @@ def prepare_connection(
     elif source:
         # The port is chosen with the destination known, so that ports do not run out early.
         sock.setsockopt(socket.SOL_IP, stamps.IP_BIND_ADDRESS_NO_PORT, 1)
-    bind_source(sock, family, source, source_port)
+    if source or source_port:  # a bind to nothing would take a port with no destination known
+        bind_source(sock, family, source, source_port)
 
 
 def prepare_segments(
@@ -91,7 +106,8 @@ def prepare_segments(
         sock.setsockopt(socket.IPPROTO_IPV6, IPV6_CHECKSUM, TCP_CHECKSUM_OFFSET)
         sock.setsockopt(socket.IPPROTO_IPV6, stamps.IPV6_RECVHOPLIMIT, 1)
     apply_packet_options(sock, family, packet)
-    bind_source(sock, family, source, 0)
+    if source:
+        bind_source(sock, family, source, 0)
     stamps.enlarge_buffers(sock, BUFFER_BYTES)
 
 

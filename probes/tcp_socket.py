@@ -76,6 +76,8 @@ class StampedTcpSocket:
         self._closed = closed
         self._pending = bytearray()
         self._connected = False
+        self._settling = False
+        """The listener is being told, and `_info` is of now."""
         self._stamped = False
         self._info = b""
         self._icmp: QueuedError | None = None
@@ -97,7 +99,7 @@ class StampedTcpSocket:
 
     def round_trip(self) -> RoundTrip | None:
         """See `channels.TcpChannel.round_trip`."""
-        if self._socket.fileno() >= 0:
+        if self._connected and not self._settling and self._socket.fileno() >= 0:
             with contextlib.suppress(OSError):
                 self._read_info()
         return read_tcp_info(self._info)
@@ -161,9 +163,10 @@ class StampedTcpSocket:
             # An ICMP error that does not end the attempt wakes the loop too, until it is read.
             self._icmp = self._icmp_error() or self._icmp
             return
-        self._connected = True
+        self._connected = self._settling = True
         if self._listener is not None:
             self._listener.connected()
+        self._settling = False
         if not self._pending and self._socket.fileno() >= 0:
             self._reactor.watch(self._descriptor, READ)
 

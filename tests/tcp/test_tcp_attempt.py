@@ -1,8 +1,10 @@
 """What one shot of the connect probe says, on the fake network."""
 
+import socket
+
 import pytest
 
-from pathbudget.probes.channels import RoundTrip
+from pathbudget.probes.channels import PLAIN, RoundTrip
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.fake_network import FakeNetwork, FakePath
@@ -17,6 +19,7 @@ from pathbudget.probes.record import (
     Target,
 )
 from pathbudget.probes.tcp import TCP
+from pathbudget.probes.tcp_opening import prepare_connection
 from pathbudget.probes.tcp_socket import read_tcp_info
 
 MS = 1_000_000
@@ -176,3 +179,14 @@ def test_tcp_info_is_read_with_care() -> None:
     assert read_tcp_info(bytes(info)) == RoundTrip(15_100_000, 1)
     assert read_tcp_info(bytes(info[:104])) == RoundTrip(15_100_000, 1)
     assert read_tcp_info(bytes(info[:70])) is None
+
+
+@pytest.mark.parametrize("family", list(AddressFamily))
+def test_a_connect_takes_no_port_before_its_destination_is_known(family: AddressFamily) -> None:
+    """Otherwise some 28,000 connections to all targets together would use up all ports."""
+    kind = socket.AF_INET if family is AddressFamily.IPV4 else socket.AF_INET6
+    loopback = "127.0.0.1" if family is AddressFamily.IPV4 else "::1"
+    for source in ("", loopback):
+        with socket.socket(kind, socket.SOCK_STREAM) as sock:
+            prepare_connection(sock, family, PLAIN, source, 0)
+            assert sock.getsockname()[1] == 0
