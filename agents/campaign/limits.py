@@ -22,7 +22,7 @@ class PlannedCost:
     packets_per_second_per_target: dict[str, float]
     """By target host, all vantages together."""
     packets_of_a_train: int
-    """What the longest train puts on the wire within its first second."""
+    """What the longest train puts on the wire within its first second; 0 without trains."""
 
 
 def planned_cost(plan: CampaignPlan, table: Mapping[str, ProbeSpec]) -> PlannedCost:
@@ -45,7 +45,9 @@ def planned_cost(plan: CampaignPlan, table: Mapping[str, ProbeSpec]) -> PlannedC
 
 
 def _within_a_second(series: SeriesPlan) -> int:
-    """Sends of one train in its first second."""
+    """Sends of one train in its first second; none where there are no trains."""
+    if series.train == 1:
+        return 0
     if series.train_gap_ns == 0:
         return series.train
     return min(series.train, 1 + SECOND_NS // series.train_gap_ns)
