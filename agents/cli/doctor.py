@@ -64,5 +64,7 @@ def _examine(seconds: float) -> "Examination":
     network = SystemNetwork()
     try:
         return asyncio.run(examine(network, SystemClock(), seconds))
+    except KeyboardInterrupt:
+        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
     finally:
         network.close()

@@ -49,7 +49,9 @@ def _sockets(found: Examination) -> Iterator[Advice]:
 
 
 def _stamps(found: Examination) -> Iterator[Advice]:
-    if found.quiet.kernel_ns is None:
+    if not found.measured:
+        yield Advice("nothing comes back from this host to itself", "sudo ip link set lo up")
+    elif found.quiet.kernel_ns is None:
         yield Advice("this kernel gives no send stamps: a Linux host or virtual machine would")
 
 

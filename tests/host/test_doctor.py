@@ -1,5 +1,6 @@
 """`pathbudget doctor`: what is claimed, what is advised, and how it reads."""
 
+import errno
 import json
 import os
 
@@ -18,8 +19,10 @@ from pathbudget.agents.doctor.measuring import Figures, measure
 from pathbudget.agents.doctor.show import as_text
 from pathbudget.agents.doctor.words import duration
 from pathbudget.probes.capabilities import Capability
+from pathbudget.probes.channels import LoopbackTest
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.clock_quality import KernelTime
+from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.host_cpu import Scheduling
 from pathbudget.probes.host_device import Device
 from pathbudget.probes.network import SystemNetwork
@@ -181,6 +184,19 @@ async def test_every_figure_is_measured_here() -> None:
         assert value >= 0, name
 
 
+async def test_without_a_loopback_device_nothing_is_measured_and_nothing_breaks() -> None:
+    clock = FakeClock(jumps=True)
+    network = FakeNetwork(clock)
+
+    async def unreachable(packets: int) -> LoopbackTest:
+        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    network.loopback_test = unreachable  # type: ignore[method-assign]
+    found = await measure(network, clock, 0.2, busy=False)
+    assert (found.kernel_ns, found.tcp_info_ns, found.user_ns) == (None, None, None)
+    assert found.send_lateness_p99_ns is not None
+
+
 def test_the_command_on_this_host() -> None:
     done = CliRunner().invoke(application, ["doctor", "--seconds", "0.4", "--format", "json"])
     assert done.exit_code == 0, done.output
@@ -201,6 +217,7 @@ def test_a_host_that_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(application, ["doctor"])
     assert done.exit_code == ExitCode.NOTHING_MEASURED
     assert "not measured here" in done.output
+    assert "sudo ip link set lo up" in done.output
 
 
 def test_sched_fifo_is_only_tried() -> None:

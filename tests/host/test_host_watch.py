@@ -1,11 +1,13 @@
 """The host, watched through a run: quantiles in constant memory, steal, and what the floor is."""
 
+import errno
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pathbudget.probes.channels import LoopbackTest
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.host_cpu import CpuTicks, read_scheduling, read_ticks, steal_ratio
@@ -13,6 +15,7 @@ from pathbudget.probes.host_device import Device
 from pathbudget.probes.host_histogram import BUCKETS, LONGEST_NS, DelayHistogram, together
 from pathbudget.probes.host_watch import HostWatch
 from pathbudget.probes.network import SystemNetwork
+from pathbudget.probes.noise import UNTESTED_NS
 from pathbudget.probes.record import ClockSource
 
 PLAIN = (Device("eth0", coalescing_ns=0, flush_ns=0, receive_offload=False),)
@@ -156,6 +159,19 @@ async def test_a_device_that_holds_packets_back_is_in_the_floor(
     found = await host.begin()
     assert (found.floor_ns, found.coalescing_ns) == (floor_ns, coalescing_ns)
     assert found.receive_offload is offload
+
+
+class NoLoopback(FakeNetwork):
+    """A network namespace whose loopback device is down, or a host too busy to get anything."""
+
+    async def loopback_test(self, packets: int) -> LoopbackTest:
+        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+
+async def test_a_host_that_cannot_be_tested_is_no_perfect_one() -> None:
+    clock = FakeClock(jumps=True)
+    found = await HostWatch(NoLoopback(clock), clock, devices=()).begin()
+    assert (found.floor_ns, found.stamp_mode) == (UNTESTED_NS, ClockSource.USER)
 
 
 async def test_this_host() -> None:
