@@ -210,6 +210,7 @@ class IcmpSession:
         number = secret.number
         flight = self._flights.get(number)
         whole = reply.payload[icmp_wire.SECRET_BYTES :] == self._pattern
+        whole = whole and reply.sequence == number & 0xFFFF
         if self._v4:
             whole = whole and icmp_wire.checksum_holds(arrival.message)
         if flight is not None:
