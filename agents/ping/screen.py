@@ -133,11 +133,12 @@ def _in_trouble(state: HostState) -> bool:
 
 def _panes(picture: Picture, width: int, room: int) -> list[Text]:
     """Charts of the first hosts, all of one height."""
-    count = min(len(picture.shown), MOST_PANES, room // (LOWEST_CHART + AROUND_CHART))
-    if not count:
+    known = [one for one in picture.shown if one.state.sent]
+    count = min(len(known), MOST_PANES, room // (LOWEST_CHART + AROUND_CHART))
+    if count <= 0:
         return []
     height = min(HIGHEST_CHART, room // count - AROUND_CHART)
-    return [line for one in picture.shown[:count] for line in _pane(picture, one, width, height)]
+    return [line for one in known[:count] for line in _pane(picture, one, width, height)]
 
 
 def _pane(picture: Picture, one: Shown, width: int, height: int) -> list[Text]:
@@ -146,7 +147,7 @@ def _pane(picture: Picture, one: Shown, width: int, height: int) -> list[Text]:
     unit = "us" if shown.micro else "ms"
     last = f"last {words.duration(state.last_ns, micro=shown.micro)} {unit}"
     address = f" ({state.address})" if state.address not in ("", state.host) else ""
-    title = f"{state.host}{address} {last}"
+    title = f"{state.host}{address} {state.probe}: {last}"
     if shown.micro and picture.floor_ns is not None:
         title += f" (noise {words.duration(picture.floor_ns, micro=True)} us)"
     lines = chart(columns, width, height, micro=shown.micro, floor_ns=picture.floor_ns or 0)

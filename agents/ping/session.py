@@ -77,6 +77,7 @@ class Session:
             self.plan, table=table, network=network, clock=clock, sink=self.sink
         )
         self._load: LoadRun | None = None
+        self._preparing: asyncio.Task[None] | None = None
         self._floor_ns: int | None = None
         self._started_ns = clock.monotonic_ns()
 
@@ -98,6 +99,8 @@ class Session:
     def stop(self) -> None:
         """End the run; it was asked for from outside."""
         self.interrupted = True
+        if self._preparing is not None:
+            self._preparing.cancel()
         self._vantage.stop()
 
     def picture(self) -> Picture:
@@ -116,13 +119,13 @@ class Session:
         nothing was sent.
         """
         self._floor_ns = (await measure_noise_floor(self._network, self._clock)).floor_ns
-        tasks: list[asyncio.Task[None]] = []
+        tasks = [asyncio.create_task(self._or_stop(display(self)))]
         try:
-            await self._vantage.prepare()
+            if not await self._prepare():
+                return
             self._started_ns = self._clock.monotonic_ns()
-            tasks = [asyncio.create_task(display(self))]
             if self._options.load is not None:
-                tasks.append(asyncio.create_task(self._run_load()))
+                tasks.append(asyncio.create_task(self._or_stop(self._run_load())))
             await self._vantage.run(self._started_ns)
         finally:
             for task in tasks:
@@ -132,6 +135,27 @@ class Session:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+    async def _or_stop(self, work: Coroutine[None, None, None]) -> None:
+        """Where nobody sees the results any more (a closed pipe), nothing more is sent."""
+        try:
+            await work
+        except Exception:
+            self.stop()
+            raise
+
+    async def _prepare(self) -> bool:
+        """Look the names up, which may take its time; false where somebody ended that."""
+        self._preparing = asyncio.create_task(self._vantage.prepare())
+        try:
+            await self._preparing
+        except asyncio.CancelledError:
+            if not self.interrupted:
+                raise
+            return False
+        finally:
+            self._preparing = None
+        return True
 
     def _choose(self) -> tuple[str, dict[str, str]]:
         """The probe, and the word for its socket; TCP where ICMP is not permitted, and said so."""
@@ -162,6 +186,8 @@ class Session:
             and one.state.sent >= ASKED_ENOUGH
         ]
         notices = [self.notice] if self.notice else []
+        if self._preparing is not None:
+            notices.append("Looking up names.")
         if silent:
             more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
             notices.append(

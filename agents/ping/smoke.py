@@ -18,6 +18,10 @@ _RIGHT_DOTS = (0x80, 0x20, 0x10, 0x08)
 BRAILLE = 0x2800
 OUTER, INNER, MEDIAN = "\u2591", "\u2593", "\u2501"
 """p0 to p100, p25 to p75, and the median."""
+BEYOND = "\u25b2"
+"""In the top line of a chart: this column reaches beyond it."""
+FAR = 2
+"""So many times the height of nine columns of ten is too far to be shown."""
 BLANK = " "
 FEW_LOST, MANY_LOST, ALL_LOST = "o", "O", "X"
 MANY = 0.2
@@ -40,14 +44,23 @@ class Scale(NamedTuple):
 def scale_of(columns: Sequence[Column | None], floor_ns: int, levels: int) -> Scale | None:
     """From the least to the greatest value in sight; None without any.
 
-    Where that is less than `levels` times the noise floor the scale is wider, so that noise does
-    not look like smoke.
+    A few columns that reach far higher than the others are cut off, and marked so. Where the whole
+    is less than `levels` times the noise floor the scale is wider, so that noise does not look like
+    smoke.
     """
     known = [one.quartiles_ns for one in columns if one is not None and one.quartiles_ns]
     if not known:
         return None
-    low, high = min(one[0] for one in known), max(one[4] for one in known)
+    low, high = min(one[0] for one in known), _top(known)
     return Scale(low, max(high, low + floor_ns * levels, low + 1))
+
+
+def _top(known: Sequence[Sequence[int]]) -> int:
+    """The highest value, or a lower one above which there are few columns and no middle halves."""
+    tops = sorted(one[4] for one in known)
+    usual = max(tops[len(tops) * 9 // 10], *(one[3] for one in known))
+    low = min(one[0] for one in known)
+    return usual if tops[-1] - low > FAR * (usual - low) else tops[-1]
 
 
 def loss_glyph(column: Column) -> str:
@@ -125,6 +138,8 @@ def _label(scale: Scale | None, row: int, height: int, *, micro: bool) -> str:
 
 def _cell(quartiles: Sequence[int], scale: Scale, row: int, height: int) -> str:
     p0, p25, p50, p75, p100 = (scale.level(one, height) for one in quartiles)
+    if row == height - 1 and quartiles[4] > scale.high_ns:
+        return BEYOND
     if row == p50:
         return MEDIAN
     if p25 <= row <= p75:

@@ -105,7 +105,7 @@ def outage_text(host: str, outage: Outage) -> str:
     if outage.first_good_unix_ns is None:
         return f"OUTAGE {what} since {begin} UTC, no end yet"
     end = _window(outage.last_lost_unix_ns, outage.first_good_unix_ns)
-    return f"Outage {what} from {begin} to {end} UTC"
+    return f"Outage {what} {begin} to {end} UTC"
 
 
 def _window(after_ns: int | None, until_ns: int) -> str:

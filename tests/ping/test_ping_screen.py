@@ -15,7 +15,16 @@ from pathbudget.agents.ping.display import plain_line, print_final
 from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.phases import Phase
 from pathbudget.agents.ping.screen import Picture, Shown, final, noise_text, screen
-from pathbudget.agents.ping.smoke import ALL_LOST, FEW_LOST, MANY_LOST, loss_glyph, smoke_line
+from pathbudget.agents.ping.smoke import (
+    ALL_LOST,
+    AXIS,
+    BEYOND,
+    FEW_LOST,
+    MANY_LOST,
+    chart,
+    loss_glyph,
+    smoke_line,
+)
 from pathbudget.agents.ping.strip import Column
 from pathbudget.probes.record import (
     ClockSource,
@@ -115,6 +124,17 @@ def test_noise_does_not_look_like_smoke() -> None:
     columns = [Column(n, 10, 0, (MS, MS, MS, MS, MS + n * 100)) for n in range(10)]
     assert len(set(smoke_line(columns, 10, floor_ns=12_000).plain)) == 1
     assert len(set(smoke_line(columns, 10, floor_ns=1).plain)) > 1
+
+
+def test_one_outlier_does_not_flatten_the_others_and_is_marked() -> None:
+    columns = [Column(n, 10, 0, (10, 11, 12, 13, 20 + n % 3)) for n in range(30)]
+    columns[7] = Column(7, 10, 0, (10, 11, 12, 13, 900))
+    drawn = [line.plain[AXIS:] for line in chart(columns, 60, 5, micro=True)]
+    assert drawn[0][7] == BEYOND
+    assert drawn[0].count(BEYOND) == 1
+    assert "\u2591" in drawn[1].replace(drawn[1][7], "", 1)
+    high = [Column(n, 10, 0, (10, 11, 12, 13, 900 if n % 2 else 20)) for n in range(30)]
+    assert BEYOND not in "".join(line.plain for line in chart(high, 60, 5, micro=True))
 
 
 def test_a_metro_path_is_in_microseconds_with_the_noise_beside_it(

@@ -124,6 +124,21 @@ def test_json_lines_end_with_a_summary_and_survive_a_reader_that_leaves() -> Non
         assert reading.stderr.read() == b""
 
 
+def test_lines_of_text_end_with_their_reader() -> None:
+    with subprocess.Popen(
+        [*PATHBUDGET, HERE, "-i", "20ms", "--every", "50ms"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as reading:
+        assert reading.stdout is not None
+        assert reading.stderr is not None
+        assert reading.stdout.readline()
+        reading.stdout.close()
+        assert reading.wait(60) == 141
+        assert reading.stderr.read() == b""
+
+
 def test_a_run_with_an_end_that_is_cut_short_says_so() -> None:
     with subprocess.Popen(
         [*PATHBUDGET, HERE, "--duration", "1h", "--json"],
