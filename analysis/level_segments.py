@@ -21,8 +21,9 @@ BLOCK_PACKETS = 25
 MOST_BLOCKS = 128
 
 CUT_PRICE = 60.0
-"""Squared standard deviations that one more cut must explain. In minima of pure gamma, exponential
-and log-normal noise no cut was seen in a thousand series (tests/variation)."""
+"""Squared standard deviations that one more cut must explain. Of 2,100 series of gamma,
+exponential, log-normal and Pareto noise 17 had a cut, and none a step or a path change to report.
+"""
 
 FEWEST_BLOCKS = 3
 """A shorter segment is no state of its own: it is the rest of a block that a step cut in two."""

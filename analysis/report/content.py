@@ -10,6 +10,7 @@ from pathbudget.analysis.report.method import (
     finding_section,
     method_section,
 )
+from pathbudget.analysis.report.streams import stream_section
 from pathbudget.analysis.report.verdicts import verdict_section, waterfall_section
 from pathbudget.analysis.report.words import counted, utc
 
@@ -20,6 +21,7 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
         answer_section(lookup),
         verdict_section(lookup),
         round_trip_section(lookup),
+        stream_section(lookup),
         waterfall_section(lookup),
         pair_section(lookup),
         finding_section(lookup),

@@ -25,6 +25,7 @@ from pathbudget.analysis.report.words import (
     bare_ms,
     counts,
     effective,
+    fine_ms,
     given,
     interval,
     known,
@@ -88,7 +89,8 @@ def round_trip_section(lookup: Lookup) -> Section:
 def series_words(summary: Summary) -> str:
     """``icmp rtt, ipv4, to dallas-edge``."""
     parts = [f"{summary.probe} {summary.metric}", summary.mode, summary.family]
-    return ", ".join(part for part in parts if part) + f", to {summary.target}"
+    load = ", under load" if summary.loaded else ""
+    return ", ".join(part for part in parts if part) + f", to {summary.target}{load}"
 
 
 def _series_row(lookup: Lookup, series: Summary) -> Row:
@@ -98,7 +100,9 @@ def _series_row(lookup: Lookup, series: Summary) -> Row:
         series_words(series),
         f"{series.n:,}",
         loss_cell(series),
-        minimum(series),
+        minimum(series)
+        if series.minimum_ms is None
+        else metro(series.minimum_ms, series.noise_floor_ms),
         *(quantile_cell(quantile(series, p)) for p in (50.0, 95.0, 99.0)),
     )
 
@@ -106,6 +110,14 @@ def _series_row(lookup: Lookup, series: Summary) -> Row:
 def minimum(series: Summary) -> str:
     """Smallest number of the series, or why there is none."""
     return "no reply" if series.minimum_ms is None else bare_ms(series.minimum_ms)
+
+
+def metro(value_ms: float | None, floor_ms: float | None) -> Cell | str:
+    """A value; below a millisecond in microseconds too, with the noise floor beside it."""
+    if value_ms is None or not 0 <= value_ms < 1:
+        return bare_ms(value_ms)
+    floor = "not known" if floor_ms is None else fine_ms(floor_ms)
+    return Cell(bare_ms(value_ms), (fine_ms(value_ms), f"noise floor {floor}"))
 
 
 def loss_cell(series: Summary) -> Cell:

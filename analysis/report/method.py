@@ -36,6 +36,14 @@ FINDING_WORDS = {
     FindingKind.USER_CLOCK: "timed in user space",
     FindingKind.CAPACITY: "capacity",
     FindingKind.ICMP_FILTERED: "ICMP filtered",
+    FindingKind.REORDERED: "out of order",
+    FindingKind.DUPLICATED: "answered twice",
+    FindingKind.ECMP_SPREAD: "flows differ",
+    FindingKind.TIMER_ARTEFACT: "a timer, not the path",
+    FindingKind.PATH_CHANGED: "path changed",
+    FindingKind.CLOCK_CONTRADICTED: "clock is wrong",
+    FindingKind.HOST_BUSY: "measuring host busy",
+    FindingKind.ADDED_BY_LOAD: "slower under load",
 }
 
 DEFINITIONS = (
@@ -69,6 +77,9 @@ DEFINITIONS = (
     ("Undecided", "The interval straddles the allowance, or there are too few samples."),
     ("Light floor", "Round trip of light in fibre over the shortest way on the ground."),
     ("Inflation", "Smallest RTT over the light floor. Below 1 a place is wrong."),
+    ("PDV", "Delay of a packet over the smallest one of the same path (RFC 5481)."),
+    ("IPDV", "Delay of a packet less that of the one sent before it, signed (RFC 3393)."),
+    ("One-way delay", "Between two clocks, and as good as they are (RFC 7679)."),
     ("Noise floor", "Differences below it are noise of the measuring host."),
     (
         "Cost",

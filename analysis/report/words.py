@@ -84,6 +84,23 @@ def interval(low: float | None, high: float | None) -> str:
     return f"{bare_ms(low)} to {bare_ms(high)}"
 
 
+def fine_ms(value: float | None) -> str:
+    """Milliseconds, or whole microseconds below one, with their unit: ``412 us``, ``4.21 ms``."""
+    if value is None or not math.isfinite(value):
+        return UNBOUNDED
+    if abs(value) >= 1:
+        return ms(value)
+    digits = 1 if 0 < abs(value) < 0.01 else 0
+    return f"{1000 * value:,.{digits}f} us"
+
+
+def fine_interval(low: float | None, high: float | None) -> str:
+    """Both ends of an interval, each with its unit."""
+    if not bounded(low) and not bounded(high):
+        return UNBOUNDED
+    return f"{fine_ms(low)} to {fine_ms(high)}"
+
+
 def known(value: float | None, unit: str = "") -> str:
     """A number that may be missing because nobody knows it (a place, a price)."""
     if value is None or not math.isfinite(value):

@@ -88,7 +88,7 @@ def test_pitfall_06_the_transit_difference_is_signed_before_it_is_taken_absolute
 def test_the_integer_and_the_float_form_agree_to_their_rounding() -> None:
     rng = np.random.default_rng(7)
     transits = rng.integers(0, 400, 5000)
-    sent: Numbers = np.arange(5000) * 160.0
+    sent = np.linspace(0.0, 160.0 * (5000 - 1), 5000)
     exact = interarrival_jitter(sent, sent + transits.astype(np.float64))
     assert exact is not None
     assert abs(interarrival_jitter_integers([int(t) for t in transits])[-1] - exact) <= 1.0
@@ -97,7 +97,7 @@ def test_the_integer_and_the_float_form_agree_to_their_rounding() -> None:
 def test_pitfall_04_the_interarrival_jitter_forgets_and_the_distribution_does_not() -> None:
     wild, calm = np.tile([0.0, 50.0], 500), np.full(200, 0.0)
     delays = np.concatenate((wild, calm))
-    sent: Numbers = np.arange(len(delays)) * 100.0
+    sent = np.linspace(0.0, 100.0 * (len(delays) - 1), len(delays))
     last = interarrival_jitter(sent, sent + delays)
     assert last is not None
     assert last < 0.01
@@ -106,7 +106,7 @@ def test_pitfall_04_the_interarrival_jitter_forgets_and_the_distribution_does_no
 
 def test_pitfall_05_definitions_differ_on_the_same_delays() -> None:
     delays = values(10, 12, 10, 30, 10, 12, 10, 11, 10, 12)
-    sent: Numbers = np.arange(10) * 100.0
+    sent = np.linspace(0.0, 100.0 * (10 - 1), 10)
     numbers = {
         mean_deviation(delays),
         p95_minus_p50(delays),

@@ -1,12 +1,10 @@
 """Simulated paths between two clocks, with the truth beside them."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from pathbudget.analysis.packets import (
     LOST_FORWARD,
@@ -124,12 +122,6 @@ def simulate(
     return Simulation(stream, Truth(sent, forward, reverse, lost_forward, lost_reverse))
 
 
-@pytest.fixture
-def simulation() -> Callable[..., Simulation]:
-    """`simulate`: 30 ms out, 20 ms back, 80 ppm, unless said otherwise."""
-    return simulate
-
-
 def samples_of(made: Simulation, flags: tuple[str, ...] = ()) -> tuple[Sample, ...]:
     """What a STAMP probe emits for a simulated stream."""
     stream, samples = made.stream, list[Sample]()
@@ -192,27 +184,10 @@ def measurement_of(
     )
 
 
-@pytest.fixture
-def as_samples() -> Callable[..., tuple[Sample, ...]]:
-    """`samples_of`."""
-    return samples_of
-
-
-@pytest.fixture
-def as_measurement() -> Callable[..., Measurement]:
-    """`measurement_of`."""
-    return measurement_of
-
-
-@pytest.fixture
-def stream_of() -> Callable[..., Stream]:
+def stream_of(*measurements: Measurement) -> Stream:
     """The one stream of some measurements."""
-
-    def collect(*measurements: Measurement) -> Stream:
-        collector = PacketCollector()
-        for measurement in measurements:
-            collector.add(measurement)
-        (stream,) = collector.finish()
-        return stream
-
-    return collect
+    collector = PacketCollector()
+    for measurement in measurements:
+        collector.add(measurement)
+    (stream,) = collector.finish()
+    return stream
