@@ -170,9 +170,7 @@ class DatagramChannel(Protocol):
 
 
 class Segment(NamedTuple):
-    """One TCP segment as a raw socket hears it, from its TCP header on. `local` is the address of
-    ours that it was sent to, empty where unknown.
-    """
+    """One TCP segment, from its TCP header on; `local` is where it was sent, or empty."""
 
     data: bytes
     sender: str
@@ -183,9 +181,7 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class SegmentBatch:
-    """What was read at one wake-up. `sent` pairs the key of a send with its kernel stamp; `quoted`
-    of an error is what it quotes of our segment, from its TCP header on.
-    """
+    """See `IcmpBatch`; `quoted` of an error begins with the TCP header of our segment."""
 
     sent: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     arrivals: list[Segment] = field(default_factory=list[Segment])
@@ -200,9 +196,7 @@ class SegmentChannel(Protocol):
         ...
 
     def send_all(self, segments: Sequence[tuple[bytes, str, str]]) -> "list[int | Failure]":
-        """Send each (segment, address, source). Returns the keys under which their kernel stamps
-        will be reported.
-        """
+        """Send each (segment, address, source); the keys as of `IcmpChannel.send_all`."""
         ...
 
     def poll(self) -> None:
@@ -379,9 +373,7 @@ class Network(Protocol):
         *,
         source_port: int = 0,
     ) -> "TcpChannel | Failure":
-        """Start a TCP connection, from a reserved port where one is given. Such a connection is
-        ended by `close` with a reset: a port in TIME_WAIT could not be used again for a minute.
-        """
+        """Start a TCP connection; from a reserved port, which `close` then frees with a reset."""
         ...
 
     def reserve_ports(
@@ -397,11 +389,8 @@ class Network(Protocol):
         ports: Sequence[int],
         packet: PacketOptions = PLAIN,
     ) -> SegmentChannel | None:
-        """Open a raw TCP socket that hears SYN-ACK and RST to these ports; without ports, every
-        RST that acknowledges something. None where the family does not exist here.
-
-        Raises:
-            PrivilegeError: the kernel does not allow it.
+        """Open a raw TCP socket that hears SYN-ACK and RST to these ports; without ports, every RST
+        with ACK. None where the family does not exist here. Raises PrivilegeError.
         """
         ...
 
