@@ -77,16 +77,31 @@ def test_late_items_are_delivered_in_order_and_none_is_lost() -> None:
     assert max(len(batch) for _, batch in watched.calls) == 60  # the stall, in one call
 
 
-def test_an_hour_of_backlog_leaves_in_bounded_calls_with_the_loop_between_them() -> None:
+def test_a_long_backlog_leaves_whole_in_calls_of_bounded_size() -> None:
     watched = Watched()
-    watched.pace_items((number * MS, str(number)) for number in range(3_600_000))
+    watched.pace_items((number * MS, str(number)) for number in range(20_000))
     watched.clock.advance(0)
     watched.clock.stall(3_600 * SECOND)
-    for _ in range(4):
-        watched.clock.advance(0)
+    watched.clock.advance(0)
     assert max(len(batch) for _, batch in watched.calls) == AT_ONCE
-    numbers = [int(name) for _, name in watched.delivered()]
-    assert numbers == list(range(len(numbers)))
+    assert [int(name) for _, name in watched.delivered()] == list(range(20_000))
+
+
+async def test_between_two_calls_of_a_backlog_the_loop_has_its_turn() -> None:
+    """Answers are read while a backlog goes out."""
+    network = SystemNetwork()
+    loop = asyncio.get_running_loop()
+    turns: list[str] = []
+
+    def fire(batch: Sequence[tuple[int, int]]) -> None:
+        turns.append("fire")
+        loop.call_soon(turns.append, "other work")
+
+    finished = asyncio.Event()
+    network.pace(((number, number) for number in range(3 * AT_ONCE)), fire, finished.set)
+    await finished.wait()
+    network.close()
+    assert turns == ["fire", "other work", "fire", "other work", "fire"]
 
 
 def test_items_of_one_time_stay_together_however_many_they_are() -> None:
