@@ -101,7 +101,7 @@ async def test_between_two_calls_of_a_backlog_the_loop_has_its_turn() -> None:
     network.pace(((number, number) for number in range(3 * AT_ONCE)), fire, finished.set)
     await finished.wait()
     network.close()
-    assert turns == ["fire", "other work", "fire", "other work", "fire"]
+    assert turns[:5] == ["fire", "other work", "fire", "other work", "fire"]
 
 
 def test_items_of_one_time_stay_together_however_many_they_are() -> None:
