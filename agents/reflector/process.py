@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from pathbudget.agents.reflector.status import Status
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.errors import ReflectorError
 from pathbudget.probes.network import SystemNetwork
+
+GARBAGE_THRESHOLD = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ async def _serve(service: Service) -> Status:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    # What is alive now stays so, and a reply leaves no cycles behind: looking for them costs time.
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)
     network = SystemNetwork()
     reflector = Reflector(network, service.options, service.clock, service.error_estimate)
     try:

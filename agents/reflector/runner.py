@@ -60,7 +60,8 @@ class Reflector:
         self._ask_error = error_estimate
         self._allow_list = AllowList(options.allowed)
         self._limiter = RateLimiter(options.rates)
-        self._session = ReflectorSession(_policy(options), self._admit)
+        admit = self._limiter.refusal if self._allow_list.everybody else self._admit
+        self._session = ReflectorSession(_policy(options), admit)
         self._channels: list[DatagramChannel] = []
         self._counts: Counter[str] = Counter()
         self._claiming: asyncio.Task[None] | None = None
@@ -197,26 +198,26 @@ class _Answering:
 
     def batch(self, batch: DatagramBatch) -> None:
         """Answer what has come. Stamps of earlier replies first: these may carry them."""
-        session, clock = self._session, self._clock
+        session, clock, number = self._session, self._clock, self._number
         for key, left in batch.sent:
-            session.transmitted(key * SOCKETS + self._number, clock.of_kernel(left))
+            session.transmitted(key * SOCKETS + number, clock.of_kernel(left))
         if batch.errors:
             self._counts["icmp_errors"] += len(batch.errors)
-        monotonic_ns = clock.monotonic_ns()
         self._counts["received"] += len(batch.arrivals)
+        receive, send = session.receive, self.channel.send
+        unix_ns, of_kernel = clock.unix_ns, clock.of_kernel
+        monotonic_ns = clock.monotonic_ns()
         for payload, sender, port, local, ttl, traffic_class, stamp in batch.arrivals:
-            now = clock.unix_ns()
-            came = now if stamp is None else clock.of_kernel(stamp)
-            answer = session.receive(
+            now = unix_ns()
+            came = now if stamp is None else of_kernel(stamp)
+            answer = receive(
                 payload, sender, port, local, ttl, traffic_class, came, now, monotonic_ns
             )
             if answer is None:
                 continue
             source = local if self._wildcard else ""
-            sent = self.channel.send(
-                Outgoing(answer.payload, sender, port, source, answer.dscp or None)
-            )
+            sent = send(Outgoing(answer.payload, sender, port, source, answer.dscp or None))
             if isinstance(sent, int):
-                session.sent(answer, sent * SOCKETS + self._number)
+                session.sent(answer, sent * SOCKETS + number)
             else:
                 self._counts["not_sent"] += 1

@@ -69,3 +69,11 @@ def test_the_lab_is_measured_with_icmp_and_says_its_own_error(tmp_path: Path) ->
     evaluation = json.loads((tmp_path / "demo-output" / "report.json").read_bytes())
     headlines = [line for line in evaluation["lines"] if line["headline"]]
     assert {line["round_trips_from"] for line in headlines} == {"icmp"}
+    import duckdb
+
+    samples = tmp_path / "demo-output" / "demo-store" / "samples" / "**" / "*.parquet"
+    counted = duckdb.sql(
+        f"select metric, count(*) from '{samples}' where probe = 'stamp' "
+        "and metric like 'transit_%' and value_ns > 0 group by all"
+    ).fetchall()
+    assert {metric for metric, _ in counted} == {"transit_forward", "transit_reverse"}
