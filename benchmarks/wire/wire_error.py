@@ -20,9 +20,12 @@ from capture import Capture, Packet
 from others import TOOLS
 from path import ADDRESS, PEER, PROBER, Delay, Veth, inside
 
+from pathbudget.probes.stamp.flights import FIRST_NUMBER
+
 ICMP = {4: 1, 6: 58}
 REQUEST, REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}
 TCP, UDP = 6, 17
+NUMBER_MASK = (1 << 48) - 1
 STAMP_PORT, TCP_PORT, CLOSED_PORT = 8620, 8443, 8444
 HERE = Path(__file__).parent
 
@@ -49,7 +52,8 @@ def icmp_wire(packets: Iterable[Packet], family: int) -> dict[int, int]:
     wire: dict[int, int] = {}
     for sent, request, received in echoes(packets, family):
         if received is not None and len(request) >= 24:
-            wire[struct.unpack_from("!Q", request, 16)[0]] = received - sent
+            (number,) = struct.unpack_from("!Q", request, 16)
+            wire[number & NUMBER_MASK] = received - sent
     return wire
 
 
@@ -164,17 +168,20 @@ def stamp_rows(
         reflector.wait()
     whole, held = stamp_wire(near.packets()), stamp_wire(far.packets())
     residence = {one["seq"]: one["value_ns"] for one in samples if one["metric"] == "residence"}
+    late = 0
     plain, net = [], []
     for one in samples:
-        seq = one["seq"]
+        seq = one["seq"] + FIRST_NUMBER
         if one["metric"] != "rtt" or one["value_ns"] is None or seq not in whole:
             continue
-        plain.append(one["value_ns"] + (residence.get(seq) or 0) - whole[seq])
-        if seq in held:
+        plain.append(one["value_ns"] + (residence.get(one["seq"]) or 0) - whole[seq])
+        if one["source"] != "kernel":
+            late += 1
+        elif seq in held:
             net.append(one["value_ns"] - (whole[seq] - held[seq]))
     row(f"UDP   {title}", plain, count, _sources(samples))
     if residual:
-        row(f"STAMP {title}, residence out", net, count)
+        row(f"STAMP {title}, residence out", net, count, f"{late} without the follow-up's stamp")
 
 
 def tool_rows(file: Path, family: int, count: int) -> None:
