@@ -45,9 +45,9 @@ def trains_of(stream: Stream, delays_ns: Values, confidence: float = 0.95) -> Tr
     length = stream.key.train
     if length < 2 or not stream.n:
         return None
-    delays = _table(stream, np.where(np.isnan(delays_ns), np.inf, delays_ns), np.nan)
-    sent = _table(stream, (stream.sent_unix_ns - stream.sent_unix_ns[0]).astype(np.float64), np.nan)
-    lost = _table(stream, stream.lost.astype(np.float64), np.nan)
+    delays = _table(stream, np.where(np.isfinite(delays_ns), delays_ns, np.nan))
+    sent = _table(stream, (stream.sent_unix_ns - stream.sent_unix_ns[0]).astype(np.float64))
+    lost = _table(stream, stream.lost.astype(np.float64))
     growth = delays - delays[:, :1]
     return Trains(
         length=length,
@@ -66,11 +66,11 @@ def trains_of(stream: Stream, delays_ns: Values, confidence: float = 0.95) -> Tr
     )
 
 
-def _table(stream: Stream, values: Values, nothing: float) -> Values:
-    """One row per train, one column per position; `nothing` where no packet was sent."""
+def _table(stream: Stream, values: Values) -> Values:
+    """One row per train, one column per position; NaN where there is no number."""
     length = stream.key.train
     rows = train_numbers(stream.sequence, length)
-    table = np.full((int(rows[-1]) + 1, length), nothing)
+    table = np.full((int(rows[-1]) + 1, length), np.nan)
     table[rows, stream.sequence % length] = values
     return table
 
