@@ -83,8 +83,10 @@ class IcmpFamily:
         elif len(self._channels) == 1:
             self._send(0, shots, begun)
         else:
+            # Looked up before anything is sent: an answer may end a probe at once.
+            flows = [session.flow_index(number) for number, _ in begun]
             for index in range(len(self._channels)):
-                chosen = [n for n, each in enumerate(begun) if session.flow_index(each[0]) == index]
+                chosen = [n for n, flow in enumerate(flows) if flow == index]
                 if chosen:
                     self._send(index, [shots[n] for n in chosen], [begun[n] for n in chosen])
 
