@@ -79,7 +79,8 @@ def measured(
     flags: tuple[str, ...] = (Flag.CLOCK_STEP,) if span.stepped or not fits else ()
     if flight.duplicated:
         flags = (*flags, Flag.DUPLICATED)
-    if late > HOST_BUSY_NS or answer.read.unix_ns - back > HOST_BUSY_NS:
+    lag = 0 if span.stepped else answer.read.unix_ns - back
+    if late > HOST_BUSY_NS or lag > HOST_BUSY_NS:
         flags = (*flags, Flag.HOST_BUSY)
     source = span.source
     if source is ClockSource.KERNEL and not by_kernel:

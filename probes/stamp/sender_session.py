@@ -60,6 +60,7 @@ from pathbudget.probes.stamp.wire import (
 DICE_BITS = 16
 DICE_NS = 15_259
 """By how much the dice move T1: 2 ** 16 units of NTP time. Part of the error that we state."""
+MOST_SSIDS = 60_000
 REMEMBERED_NS = 60_000_000_000
 """How long a packet is remembered after its outcome, so that a copy is known as one."""
 REMEMBERED = 100_000
@@ -115,7 +116,7 @@ class SenderSession:
         self._follow_up = follow_up
         self._dscp = dscp
         self._default_port = default_port
-        self._ssid = rng.randrange(1, 0x10000)
+        self._ssids: set[int] = set()
         self._own_error_ns: int | None = None
         self._error = encode_error(None)
         self._states: dict[tuple[str, int, int], SenderState] = {}
@@ -141,7 +142,6 @@ class SenderSession:
         """Our wall clock was set. A reflector that knows our signed packets would take those of a
         clock set back for replayed ones: begin new sessions.
         """
-        self._ssid = self._ssid % 0xFFFF + 1
         for state in self._states.values():
             state.losses.finish()
         self._states.clear()
@@ -238,10 +238,25 @@ class SenderSession:
     def _begin(self, address: str, port: int, channel: int) -> SenderState:
         plain = canonical(address)
         state = self._states[address, port, channel] = SenderState(
-            plain, port, channel, self._ssid, follows_up=self._follow_up, count=self._count_lost
+            plain,
+            port,
+            channel,
+            self._new_ssid(),
+            follows_up=self._follow_up,
+            count=self._count_lost,
         )
         self._peers.add((plain, port))
         return state
+
+    def _new_ssid(self) -> int:
+        """One of its own for each session (RFC 8972 section 3), as long as there are any left."""
+        if len(self._ssids) > MOST_SSIDS:
+            self._ssids.clear()
+        ssid = self._rng.randrange(1, 0x10000)
+        while ssid in self._ssids:
+            ssid = self._rng.randrange(1, 0x10000)
+        self._ssids.add(ssid)
+        return ssid
 
     def _signed(self, base: bytes) -> bytes:
         assert self._key is not None
@@ -364,8 +379,7 @@ class SenderSession:
         shot = flight.shot
         if span.value_ns > shot.timeout_ns:
             self._count(shot.series, "late")
-            flight.answer = None
-            self._time_out(flight)
+            self._fail(flight, timed_out(Stage.WAIT, shot.timeout_ns))
             return
         flow = self.flows.get(flight.session.flow)
         self._close(flight)

@@ -119,7 +119,8 @@ def is_reply(payload: bytes, *, authenticated: bool = False) -> bool:
 
     A reflector that answered replies could be set against another one, for ever. A request of
     STAMP is zero where a reply carries T2. A TWAMP request may have padding there, but then not
-    zeros at the five octets where every reply has them, or only by a chance of one in 2 ** 40.
+    zeros at the five octets where every reply has them: for random octets a chance of one in
+    2 ** 40, or 2 ** 16 where there are no more than 41.
     """
     if authenticated:
         return payload[32:40] != _NO_TIME

@@ -224,6 +224,16 @@ def test_a_late_reply_leaves_a_timeout(pair: FakePair) -> None:
     assert pair.counts["late"] == 1
 
 
+def test_what_is_late_by_its_stamps_is_late_and_not_lost(pair: FakePair) -> None:
+    answer = pair.must_reflect(pair.send())
+    pair.arrive(answer.payload, late_ns=250 * MS)
+    pair.end()
+    (sample,) = pair.failures()
+    assert sample.failure is not None
+    assert sample.failure.kind is FailureKind.TIMEOUT
+    assert pair.counts == {"late": 1}
+
+
 @pytest.mark.parametrize(
     ("word", "name", "by"),
     [
