@@ -9,7 +9,7 @@ from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_family
 from pathbudget.probes.icmp_session import Counted, IcmpSession, Outcome
-from pathbudget.probes.record import AddressFamily, Failure, Stage
+from pathbudget.probes.record import AddressFamily, Stage
 
 RETIRED_NS = 10_000_000_000
 """How long a socket whose identifier was given up still hears late answers."""
@@ -94,12 +94,7 @@ class IcmpFamily:
         number_of_channel, channel = self._channels[index]
         session = self._session
         messages = [(begun[n][1], shot.address) for n, shot in enumerate(shots)]
-        refused: list[tuple[int, Failure]] = []
-        for (number, _), key in zip(begun, channel.send_all(messages), strict=True):
-            if isinstance(key, Failure):
-                refused.append((number, key))
-            else:
-                session.sent(number, number_of_channel, key)
+        refused = session.all_sent(begun, number_of_channel, channel.send_all(messages))
         if refused:
             now = self._watcher.read()
             for number, failure in refused:

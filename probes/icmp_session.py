@@ -19,6 +19,7 @@ ones are counted only. Waiting for them would delay every sample by its timeout.
 
 import random
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pathbudget.probes import icmp_wire
@@ -131,6 +132,21 @@ class IcmpSession:
             if keys is None:
                 keys = self._by_key[channel] = {}
             keys[key] = flight
+
+    def all_sent(
+        self, begun: Sequence[tuple[int, bytes]], channel: int, keys: Sequence[int | Failure]
+    ) -> list[tuple[int, Failure]]:
+        """`sent` for a batch of requests; those that could not be sent, and why."""
+        refused: list[tuple[int, Failure]] = []
+        by_key = self._by_key.setdefault(channel, {})
+        flights = self._flights
+        for (number, _), key in zip(begun, keys, strict=True):
+            if isinstance(key, int):
+                flight = by_key[key] = flights[number]
+                flight.place = (channel, key)
+            else:
+                refused.append((number, key))
+        return refused
 
     def refused(self, number: int, failure: Failure, now: Reading) -> None:
         """The request could not be sent: that is its outcome."""

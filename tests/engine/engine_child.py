@@ -100,7 +100,7 @@ async def errors_in_between(collector: Collector) -> None:
 
 async def one_by_one(collector: Collector) -> None:
     """As on a system without sendmmsg and recvmmsg."""
-    with mock.patch.object(message_batch, "multi_calls", lambda: None):
+    with mock.patch.object(message_batch, "multi_calls", return_value=None):
         await many(collector)
 
 
