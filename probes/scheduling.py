@@ -54,8 +54,9 @@ GIVEN_UP = (
 def remedy() -> str:
     """What a person can do where the kernel gives no real-time priority."""
     return (
-        "run as root, give the process CAP_SYS_NICE,\n"
-        f"or allow it: `ulimit -r {PRIORITY}` (rtprio in /etc/security/limits.conf)"
+        "run as root,\n"
+        f"or give the process CAP_SYS_NICE, or allow it: `ulimit -r {PRIORITY}`\n"
+        "(rtprio in /etc/security/limits.conf)"
     )
 
 
