@@ -5,11 +5,13 @@ identifier, so there all addresses share those of the sockets, one per flow.
 """
 
 import random
+from collections import Counter, deque
 
 from pathbudget.probes.icmp_flight import Flow, canonical
 from pathbudget.probes.icmp_wire import reply_checksum
 
 ADDRESSES_REMEMBERED = 65_536
+GIVEN_UP_REMEMBERED = 1_024
 LARGEST_CHECKSUM = 0xF7FF
 """So that the checksum of the reply is not 0, which some write as 0xFFFF."""
 
@@ -24,7 +26,8 @@ class Flows:
         self._rng = rng
         self._count = count
         self._by_address: dict[str, list[Flow]] = {}
-        self._used: set[int] = set()
+        self._used: Counter[int] = Counter()
+        self._given_up: deque[int] = deque()
         self._of_sockets: dict[int, int] = {}
 
     def of(self, address: str, seq: int) -> Flow:
@@ -57,13 +60,24 @@ class Flows:
         if self.identifiers_are_ours:
             flows = self._by_address[flow.asked]
             flows[flow.index] = self._flow(flow.asked, flow.index, None)
+            self._give_up(flow.identifier)
         else:
             flow.losses = 0
             self.rotated.append(flow.index)
 
+    def _give_up(self, identifier: int) -> None:
+        """Late answers may still come under it, but not for ever: others use identifiers too."""
+        self._given_up.append(identifier)
+        if len(self._given_up) > GIVEN_UP_REMEMBERED:
+            oldest = self._given_up.popleft()
+            self._used[oldest] -= 1
+            if self._used[oldest] <= 0:
+                del self._used[oldest]
+
     def _begin(self, address: str) -> list[Flow]:
         if len(self._by_address) >= ADDRESSES_REMEMBERED:
-            self._by_address.pop(next(iter(self._by_address)))
+            for flow in self._by_address.pop(next(iter(self._by_address))):
+                self._give_up(flow.identifier)
         indices = range(self._count)
         flows = [self._flow(address, index, self._of_sockets.get(index)) for index in indices]
         self._by_address[address] = flows
@@ -72,7 +86,7 @@ class Flows:
     def _flow(self, address: str, index: int, identifier: int | None) -> Flow:
         if identifier is None:
             identifier = self._rng.randrange(1, 0x10000)
-            self._used.add(identifier)
+            self._used[identifier] += 1
         checksum = self._rng.randrange(1, LARGEST_CHECKSUM)
         label = identifier if self._count > 1 else None
         there = canonical(address)

@@ -61,7 +61,6 @@ class BatchedPackets:
         assert calls is not None
         self._sendmmsg, self._recvmmsg = calls
         self._socket = sock
-        self._descriptor = sock.fileno()
         self._one_by_one = SinglePackets(sock, data_bytes)
         self._outbox: _Outbox | None = None
         self._inbox = MessageMemory(SLOTS, data_bytes)
@@ -81,7 +80,7 @@ class BatchedPackets:
         count = outbox.fill(packets, start, count)
         if not count:  # longer than any packet: the kernel will say so
             return self._one_by_one.send(packets, start)
-        sent = self._sendmmsg(self._descriptor, outbox.memory.address, count, MSG_DONTWAIT)
+        sent = self._sendmmsg(self._socket.fileno(), outbox.memory.address, count, MSG_DONTWAIT)
         if sent > 0:
             return sent
         number = ctypes.get_errno()
@@ -111,10 +110,8 @@ class BatchedPackets:
     def _read(self, memory: MessageMemory, flags: int) -> int:
         """Fill the slots; how many of them were."""
         for _ in range(SLOTS):
-            if self._socket.fileno() < 0:
-                return 0
             count: int = self._recvmmsg(
-                self._descriptor, memory.address, SLOTS, MSG_DONTWAIT | flags, None
+                self._socket.fileno(), memory.address, SLOTS, MSG_DONTWAIT | flags, None
             )
             if count >= 0:
                 return count

@@ -304,6 +304,19 @@ async def test_packet_options_are_set_on_the_socket(
         network.open_icmp(V4, lambda _: None, PacketOptions(interface="nowhere"))
 
 
+def test_identifiers_that_were_given_up_are_forgotten_in_the_end() -> None:
+    """A target that is down for days: its old identifiers are somebody else's one day."""
+    flows = IcmpSession(V4, random.Random(1)).flows
+    first = flows.of("192.0.2.1", 0)
+    for _ in range(5_000):
+        flows.rotate(flows.of("192.0.2.1", 0))
+    current = flows.of("192.0.2.1", 0)
+    assert not flows.is_current(first)
+    assert flows.is_current(current)
+    assert flows.may_be_ours(current.identifier)
+    assert len(flows._used) <= 1_025
+
+
 def test_memory_stays_flat_however_many_probes_have_been(
     fake: FakeNetwork, fake_collector: Collector
 ) -> None:
