@@ -186,6 +186,17 @@ async def test_extensions_made_to_hurt_are_answered_in_their_own_length(
         assert reflector.status().received == 50
 
 
+@pytest.mark.parametrize("rest", range(1, 12))
+async def test_a_few_octets_behind_a_follow_up_are_no_extension(wired: Any, rest: int) -> None:
+    """They are answered as malformed (RFC 8972 section 4), in their own length."""
+    async with wired(Options()) as (_, wire):
+        asked = plain(0, tlvs.request(tlvs.Kind.FOLLOW_UP, 16) + b"\x80" * rest)
+        (reply,) = wire.deliver(from_source(asked))
+        assert len(reply.payload) == len(asked)
+        assert reply.payload[44] == 0
+        assert reply.payload[64] == tlvs.MALFORMED
+
+
 class CountingWire:
     """What went in and out of one reflector."""
 
