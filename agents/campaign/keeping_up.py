@@ -7,7 +7,7 @@ is never thinned: leaving out what comes late would hide exactly the moments tha
 
 from pathbudget.probes.record import HOST_BUSY_NS
 
-WINDOWS = 3
+WINDOWS = 5
 """So many looks in a row, a second apart, make a host that falls behind."""
 PROBLEM = (
     f"this host falls behind: half of the probes leave over {HOST_BUSY_NS // 1_000_000} ms late.\n"
