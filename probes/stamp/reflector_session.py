@@ -52,7 +52,8 @@ UNSTAMPED = 65_536
 """Replies of which the kernel's stamp is still awaited; of more, the oldest are given up."""
 _ZEROS = bytes(BASE_OCTETS - 16)
 _FOLLOW_UP_OCTETS = 4 + FOLLOW_UP.size
-_FOLLOW_UP_HEADER = HEADER.pack(0, Kind.FOLLOW_UP, FOLLOW_UP.size)[1:]
+_ANSWERED_FOLLOW_UP = HEADER.pack(0, Kind.FOLLOW_UP, FOLLOW_UP.size)
+_ASKED_FOLLOW_UP = _ANSWERED_FOLLOW_UP[1:]
 
 Admit = Callable[[str, int], str]
 """Given the address of a sender and the monotonic time: empty, or why it is not answered."""
@@ -353,15 +354,13 @@ def _key_of(session: Session | None) -> Key:
 
 def _only_follow_up(region: bytes, follow_up: tuple[int, int, int]) -> bytes | None:
     """The short way for what our own sender sends: a Follow-Up, then at most Extra Padding."""
-    rest = len(region) - _FOLLOW_UP_OCTETS
-    if region[1:4] != _FOLLOW_UP_HEADER or (
-        rest
-        and (
-            rest < 4
-            or region[_FOLLOW_UP_OCTETS + 1 : _FOLLOW_UP_OCTETS + 4]
-            != HEADER.pack(0, Kind.EXTRA_PADDING, rest - 4)[1:]
-        )
-    ):
+    if region[1:4] != _ASKED_FOLLOW_UP:
         return None
-    answered = HEADER.pack(0, Kind.FOLLOW_UP, FOLLOW_UP.size) + FOLLOW_UP.pack(*follow_up)
-    return answered + b"\0" + region[_FOLLOW_UP_OCTETS + 1 :] if rest else answered
+    answered = _ANSWERED_FOLLOW_UP + FOLLOW_UP.pack(*follow_up)
+    rest = len(region) - _FOLLOW_UP_OCTETS
+    if rest == 0:
+        return answered
+    padding = region[_FOLLOW_UP_OCTETS + 1 :]
+    if rest < 4 or padding[:3] != HEADER.pack(0, Kind.EXTRA_PADDING, rest - 4)[1:]:
+        return None
+    return answered + b"\0" + padding

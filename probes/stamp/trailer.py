@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from pathbudget.probes.stamp import tlvs
 from pathbudget.probes.stamp.authentication import Key
-from pathbudget.probes.stamp.tlvs import FOLLOW_UP, HEADER, HEADER_OCTETS, Kind
-from pathbudget.probes.stamp.wire import HMAC_OCTETS, base_octets
+from pathbudget.probes.stamp.tlvs import FOLLOW_UP, HEADER, HEADER_OCTETS, FollowUp, Kind
+from pathbudget.probes.stamp.wire import AUTHENTICATED_OCTETS, BASE_OCTETS, HMAC_OCTETS, base_octets
 
 _ANSWERED_FOLLOW_UP = HEADER.pack(0, Kind.FOLLOW_UP, FOLLOW_UP.size)
+_VALUE = BASE_OCTETS + HEADER_OCTETS
 _HMAC_HEADER = HEADER.pack(tlvs.UNRECOGNISED, Kind.HMAC, HMAC_OCTETS)
 
 
@@ -55,18 +56,19 @@ def choose_extensions(
 class Read(NamedTuple):
     """What a reply says in its extensions; None where it says nothing, or nothing to be trusted."""
 
-    follow_up: tlvs.FollowUp | None
+    follow_up: FollowUp | None
     class_of_service: tlvs.ClassOfService | None
 
 
 def read_extensions(payload: bytes, key: Key | None) -> Read:
     """Read what stands behind the base packet of a reply."""
-    region = payload[base_octets(authenticated=key is not None) :]
     if key is None:
-        if region[:HEADER_OCTETS] == _ANSWERED_FOLLOW_UP and len(region) == HEADER_OCTETS + 16:
-            return Read(tlvs.FollowUp._make(FOLLOW_UP.unpack_from(region, HEADER_OCTETS)), None)
+        if payload[BASE_OCTETS:_VALUE] == _ANSWERED_FOLLOW_UP and len(payload) == _VALUE + 16:
+            return Read(FollowUp(*FOLLOW_UP.unpack_from(payload, _VALUE)), None)  # the usual one
+        region = payload[BASE_OCTETS:]
         found = tlvs.usable(region, verified=False)
     else:
+        region = payload[AUTHENTICATED_OCTETS:]
         place = tlvs.signed_part(region)
         if place is None:
             return Read(None, None)

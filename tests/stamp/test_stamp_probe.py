@@ -239,7 +239,7 @@ async def test_on_loopback_with_the_sockets_of_this_host(
     session = ReflectorSession(ReflectorPolicy(channel.port))
     probe = collector.open(STAMP)
     for seq in range(20):
-        probe.fire(shot_at(address, seq=seq, port=channel.port))
+        probe.fire(shot_at(address, seq=seq, port=channel.port, timeout_ns=400 * MS))
         await asyncio.sleep(0.005)
     async with asyncio.timeout(10):
         await probe.drain()

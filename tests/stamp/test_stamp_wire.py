@@ -136,6 +136,7 @@ def test_the_reply_of_the_vectors(vectors: Mapping[str, Any]) -> None:
     assert wire.encode_reply(reply) == octets
 
 
+@settings(max_examples=40)
 @given(REQUESTS, REPLIES, st.booleans())
 def test_round_trip(request: Request, reply: Reply, authenticated: bool) -> None:
     pad = bytes(16) if authenticated else b""
@@ -188,6 +189,7 @@ def test_anything_is_read_or_refused(authenticated: bool, octets: bytes) -> None
                 decode(octets, authenticated=authenticated)
 
 
+@settings(max_examples=40)
 @given(UNIX, st.integers(-(2**30), 2**30))
 def test_no_nanosecond_is_lost_in_either_format(unix_ns: int, off_seconds: int) -> None:
     near = unix_ns + off_seconds * SECOND_NS
@@ -225,6 +227,7 @@ def test_a_clock_that_nobody_vouches_for_states_no_small_error() -> None:
     assert error.multiplier == 255
 
 
+@settings(max_examples=40)
 @given(U16)
 def test_an_error_estimate_comes_back_as_it_was(bits: int) -> None:
     assert decode_error(bits).encode() == bits
