@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pathbudget.agents.campaign.epochs import literal_family
 from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
 from pathbudget.agents.campaign.schedule import ScheduleKind
 from pathbudget.agents.ping.hosts import PingHost
@@ -97,6 +98,10 @@ def check(options: PingOptions) -> None:
         faults.append(_fault("--interval", f"{math.ceil(rate)} packets per second", expected))
     if options.load is not None and "stamp" not in probes_of(options, options.probe or "icmp"):
         faults.append(_fault("--load", "no reflector", "--stamp PORT of a reflector beside it"))
+    for one in options.hosts:
+        family = literal_family(one.host)
+        if options.family is not None and family not in (None, options.family):
+            faults.append(_fault("HOST", one.text, f"an {options.family} address, as asked for"))
     if options.load is not None and len(options.hosts) > 1:
         faults.append(_fault("--load", f"{len(options.hosts)} hosts", "one host at a time"))
     if faults:

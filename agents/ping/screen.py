@@ -1,6 +1,6 @@
 """The whole picture: every host a row, a few of them a chart. Pure: what is known in, lines out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
@@ -50,8 +50,9 @@ def screen(picture: Picture, width: int, height: int) -> list[Text]:
 
 def final(picture: Picture, width: int) -> list[Text]:
     """Every host, without charts; for the end."""
-    blocks = _blocks(picture, width)
-    lines = [*_head(picture, width), *(line for block in blocks for line in block)]
+    lines = [*_head(picture, width), _heading(picture, width)]
+    for block in _blocks(picture, width, range(len(picture.shown))):
+        lines += block
     lines += [Text(one) for one in (*_outages(picture, width, len(picture.shown)), *words.LEGEND)]
     return [_cut(line, width) for line in lines]
 
@@ -91,11 +92,15 @@ def _outages(picture: Picture, width: int, most: int) -> list[str]:
     return [line for text in texts for line in wrap(text, width, subsequent_indent="  ")]
 
 
-def _blocks(picture: Picture, width: int) -> list[list[Text]]:
+def _blocks(picture: Picture, width: int, order: Iterable[int]) -> Iterator[list[Text]]:
+    """The lines of each series, made only when they are asked for: there may be hundreds."""
     size = _widths(picture, width)
-    floor_ns = picture.floor_ns or 0
-    found = [rows.block(one.state, one.mode, size, floor_ns) for one in picture.shown]
-    return [[rows.heading(size, format_duration(picture.column_ns))], *found]
+    for one in (picture.shown[at] for at in order):
+        yield rows.block(one.state, one.mode, size, picture.floor_ns or 0)
+
+
+def _heading(picture: Picture, width: int) -> Text:
+    return rows.heading(_widths(picture, width), format_duration(picture.column_ns))
 
 
 def _widths(picture: Picture, width: int) -> rows.Widths:
@@ -104,25 +109,24 @@ def _widths(picture: Picture, width: int) -> rows.Widths:
 
 def _rows(picture: Picture, width: int, room: int) -> tuple[list[Text], int]:
     """As many hosts as there is room for, those in trouble before the others."""
-    heading, *blocks = _blocks(picture, width)
-    lines = list(heading)
-    if sum(map(len, blocks)) + 1 <= room:
-        lines += [line for block in blocks for line in block]
-        return lines, room - len(lines)
+    heading, count = _heading(picture, width), len(picture.shown)
+    if count < room:
+        lines = [line for block in _blocks(picture, width, range(count)) for line in block]
+        if len(lines) < room:
+            return [heading, *lines], room - len(lines) - 1
     trouble = [_in_trouble(one.state) for one in picture.shown]
-    order = sorted(range(len(blocks)), key=lambda at: not trouble[at])
-    chosen: list[int] = []
+    order = sorted(range(count), key=lambda at: not trouble[at])
     room -= 2  # the heading, and the line about the others
-    for at in order:
-        if len(blocks[at]) > room:
+    chosen: dict[int, list[Text]] = {}
+    for at, block in zip(order, _blocks(picture, width, order), strict=True):
+        room -= len(block)
+        if room < 0:
             break
-        chosen.append(at)
-        room -= len(blocks[at])
-    lines += [line for at in sorted(chosen) for line in blocks[at]]
-    hidden = len(blocks) - len(chosen)
+        chosen[at] = block
     bad = sum(trouble) - sum(trouble[at] for at in chosen)
-    lines.append(Text(f"{hidden} more rows, {bad} of them losing packets; all at the end.", "dim"))
-    return lines, 0
+    more = f"{count - len(chosen)} more rows, {bad} of them losing packets; all at the end."
+    lines = [line for at in sorted(chosen) for line in chosen[at]]
+    return [heading, *lines, Text(more, "dim")], 0
 
 
 def _in_trouble(state: HostState) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from pathbudget.agents.ping.sketch import Sketch
@@ -69,7 +70,8 @@ class Strip:
 
     def columns(self, wanted: int) -> Sequence[Column | None]:
         """The newest `wanted` columns, oldest first; None where nothing was sent."""
-        known = {column.number: column for column in self._closed}
+        newest = islice(reversed(self._closed), wanted)
+        known = {column.number: column for column in newest}
         known.update((index, one.closed(index)) for index, one in self._open.items())
         first = max(0, self._newest - wanted + 1)
         return [known.get(index) for index in range(first, self._newest + 1)]

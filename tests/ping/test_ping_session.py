@@ -156,6 +156,12 @@ def test_the_bound_on_packets_covers_all_hosts_together() -> None:
         check(asked(interval_ns=9 * MS))
 
 
+def test_an_address_of_the_other_family_is_refused() -> None:
+    check(asked(family=AddressFamily.IPV4))
+    with pytest.raises(ConfigError, match="an ipv6 address"):
+        check(asked(family=AddressFamily.IPV6))
+
+
 def test_trains_are_sent_whole(world: Any) -> None:
     world.path(SITE, round_trip_ns=15 * MS)
     world.run([SITE], count=5, train=4)
