@@ -34,6 +34,8 @@ class KeepingUp:
     def look(self) -> bool:
         """Judge what was sent since the look before; True when the host has just fallen behind."""
         sends, late = self._sends, self._late
+        if not sends:  # says nothing: the host may be busy with the batch before
+            return False
         self._sends = self._late = 0
         before = self.behind
         self._bad_windows = self._bad_windows + 1 if 2 * late > sends else 0
