@@ -29,7 +29,7 @@ NOT_KNOWN = float("nan")
 
 TRAIN = re.compile(r"\btrain (\d+)\b")
 
-LOST_FORWARD, LOST_REVERSE, DUPLICATED, HOST_BUSY = 1, 2, 4, 8
+LOST_FORWARD, LOST_REVERSE, DUPLICATED, HOST_BUSY, STEPPED = 1, 2, 4, 8, 16
 
 Numbers = npt.NDArray[np.int64]
 
@@ -228,6 +228,7 @@ def _received(sample: Sample, value: float) -> float:
 def _marks(sample: Sample) -> int:
     marks = DUPLICATED * (Flag.DUPLICATED in sample.flags)
     marks |= HOST_BUSY * (Flag.HOST_BUSY in sample.flags)
+    marks |= STEPPED * (Flag.CLOCK_STEP in sample.flags)
     if sample.failure is not None and sample.failure.direction is not None:
         forward = sample.failure.direction is Direction.FORWARD
         marks |= LOST_FORWARD if forward else LOST_REVERSE

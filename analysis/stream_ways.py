@@ -18,7 +18,7 @@ from pathbudget.analysis.directions import (
     pdv_estimates,
 )
 from pathbudget.analysis.one_way import OneWayDelay, one_way_delays
-from pathbudget.analysis.packets import Stream
+from pathbudget.analysis.packets import STEPPED, Stream
 from pathbudget.analysis.quantiles import Estimate, Values, loss_interval
 from pathbudget.analysis.reordering import Reordering, reordering
 from pathbudget.analysis.series import NS_PER_MS
@@ -58,8 +58,9 @@ def ways_of(
 
 
 def is_stepped(stream: Stream, directions: Directions | None) -> bool:
-    """Whether a clock was stepped: seen in the packets, or admitted by this host."""
-    return stream.clock_steps > 0 or bool(directions is not None and directions.steps)
+    """Whether a clock was stepped: seen in the packets, across one, or admitted by this host."""
+    noticed = stream.clock_steps > 0 or stream.marked(STEPPED) > 0
+    return noticed or bool(directions is not None and directions.steps)
 
 
 class _Way:

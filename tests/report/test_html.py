@@ -54,6 +54,7 @@ def test_every_section_is_there_in_order(evaluation: Evaluation) -> None:
         "The answer",
         "Who keeps the budget from where",
         "Round-trip times",
+        "Variation and loss by direction",
         "What the network leaves of the whole budget",
         "Where they are",
         "Findings",

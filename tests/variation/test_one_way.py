@@ -107,6 +107,7 @@ def test_pitfall_10_transit_times_across_a_step_of_the_clock_are_not_used() -> N
     assert np.isnan(stream.forward.values_ns[7])
     assert np.isnan(stream.round_trips_ns[7])
     assert not stream.lost[7]
+    assert is_stepped(stream, directions_of(stream))
 
 
 def test_lines_take_the_variation_of_their_own_direction_and_split_the_constant_part() -> None:
