@@ -20,10 +20,8 @@ brings it (RFC 8972 section 4.7). An answer waits for the next reply of its sess
 its own deadline, and counts with the T3 of the packet where none came (docs/adr/0082).
 """
 
-import heapq
 import random
 import struct
-from collections import deque
 from typing import NamedTuple
 
 from pathbudget.probes.channels import Datagram, DatagramBatch, QueuedError
@@ -41,6 +39,7 @@ from pathbudget.probes.record import (
     Stage,
 )
 from pathbudget.probes.stamp.authentication import Key
+from pathbudget.probes.stamp.flight_table import FlightTable
 from pathbudget.probes.stamp.flights import Answer, Flight, SenderState
 from pathbudget.probes.stamp.measured import lateness_ns, measured, sent_unix_ns, stamps_of
 from pathbudget.probes.stamp.timestamps import encode_error, to_ntp
@@ -61,9 +60,6 @@ DICE_BITS = 16
 DICE_NS = 15_259
 """By how much the dice move T1: 2 ** 16 units of NTP time. Part of the error that we state."""
 MOST_SSIDS = 60_000
-REMEMBERED_NS = 60_000_000_000
-"""How long a packet is remembered after its outcome, so that a copy is known as one."""
-REMEMBERED = 100_000
 _MASK = SEQUENCES - 1
 _OPEN_QUOTE = struct.Struct("!IQ")
 _SIGNED_QUOTE = struct.Struct("!I12xQ")
@@ -121,17 +117,14 @@ class SenderSession:
         self._error = encode_error(None)
         self._states: dict[tuple[str, int, int], SenderState] = {}
         self._peers: set[tuple[str, int]] = set()
-        self._flights: dict[int, Flight] = {}
-        self._order: deque[Flight] = deque()
-        self._deadlines: list[tuple[int, int]] = []
-        self._by_key: dict[tuple[int, int], Flight] = {}
-        self._under_way = 0
+        self._table = FlightTable()
+        self._flights = self._table.by_t1
         self._events: list[Event] = []
 
     @property
     def under_way(self) -> int:
         """Number of packets without an outcome."""
-        return self._under_way
+        return self._table.under_way
 
     def claim_clock(self, error_ns: int | None) -> None:
         """Our clock is within `error_ns` of UTC from now on; None: nobody vouches for it."""
@@ -148,13 +141,7 @@ class SenderSession:
 
     def next_deadline_ns(self) -> int | None:
         """Monotonic time of the next timeout; None where nothing is under way."""
-        while self._deadlines:
-            deadline, t1 = self._deadlines[0]
-            flight = self._flights.get(t1)
-            if flight is not None and not flight.done:
-                return deadline
-            heapq.heappop(self._deadlines)
-        return None
+        return self._table.next_deadline_ns()
 
     def events(self) -> list[Event]:
         """What has happened since the last call, in order."""
@@ -172,12 +159,8 @@ class SenderSession:
         t1 = to_ntp(now.unix_ns) >> DICE_BITS << DICE_BITS | self._rng.getrandbits(DICE_BITS)
         while t1 in self._flights:
             t1 = t1 + (1 << DICE_BITS) & 0xFFFF_FFFF_FFFF_FFFF
-        flight = self._flights[t1] = Flight(
-            shot, state, number, t1, now, now.monotonic_ns + shot.timeout_ns
-        )
-        self._order.append(flight)
-        self._under_way += 1
-        heapq.heappush(self._deadlines, (flight.deadline_ns, t1))
+        deadline_ns = now.monotonic_ns + shot.timeout_ns
+        self._table.add(Flight(shot, state, number, t1, now, deadline_ns))
         if self._fixed is not None:
             base = OPEN_REQUEST.pack(number & _MASK, t1, self._error, state.ssid)
             return t1, base + self._fixed
@@ -187,8 +170,7 @@ class SenderSession:
         """The packet has been handed to the kernel, on this channel and under this key."""
         flight = self._flights.get(number)
         if flight is not None and not flight.done:
-            flight.key = (channel, key)
-            self._by_key[channel, key] = flight
+            self._table.sent(flight, channel, key)
 
     def refused(self, number: int, failure: Failure) -> None:
         """The packet could not be sent: that is its outcome."""
@@ -199,9 +181,7 @@ class SenderSession:
     def receive(self, channel: int, batch: DatagramBatch, now: Reading) -> None:
         """Work through what was read at one wake-up of one channel."""
         for key, kernel_unix_ns in batch.sent:
-            flight = self._by_key.pop((channel, key), None)
-            if flight is not None:
-                flight.kernel_sent_unix_ns = kernel_unix_ns
+            self._table.stamped(channel, key, kernel_unix_ns)
         for error in batch.errors:
             self._error_queued(error)
         answered: list[Flight] = []
@@ -219,11 +199,7 @@ class SenderSession:
         """Time out what is due, and wait no longer for a Follow-Up. Whatever has come must have
         been given to `receive` before.
         """
-        while True:
-            due = self.next_deadline_ns()
-            if due is None or due > now.monotonic_ns:
-                return
-            flight = self._flights[heapq.heappop(self._deadlines)[1]]
+        while (flight := self._table.take_due(now.monotonic_ns)) is not None:
             if flight.answer is not None:
                 flight.session.held.pop(flight.answer.own, None)
                 self._settle(flight)
@@ -382,7 +358,7 @@ class SenderSession:
             self._fail(flight, timed_out(Stage.WAIT, shot.timeout_ns))
             return
         flow = self.flows.get(flight.session.flow)
-        self._close(flight)
+        self._table.close(flight)
         samples = measured(flight, answer, span, flow, self._own_error_ns)
         self._events.append(Outcome(shot.series, samples))
 
@@ -408,20 +384,8 @@ class SenderSession:
             stamps=stamps_of(flight),
         )
         flight.timed_out = failure.kind is FailureKind.TIMEOUT
-        self._close(flight)
+        self._table.close(flight)
         self._events.append(Outcome(shot.series, (sample,)))
-
-    def _close(self, flight: Flight) -> None:
-        flight.done = True
-        self._under_way -= 1
-        if flight.key is not None and flight.kernel_sent_unix_ns is None:
-            self._by_key.pop(flight.key, None)
-        order, flights = self._order, self._flights
-        before = flight.sent.monotonic_ns - REMEMBERED_NS
-        while order[0].done and (order[0].sent.monotonic_ns < before or len(flights) > REMEMBERED):
-            del flights[order.popleft().t1]
-            if not order:
-                return
 
     def _count_lost(self, series: int, direction: Direction | None) -> None:
         self._count(series, _LOST[direction])
