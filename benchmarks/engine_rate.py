@@ -1,8 +1,8 @@
 """Echo probes per second and CPU per probe, beside fping, icmplib and scapy in the same run.
 
     sudo apt-get install fping
-    python -m venv /tmp/peers && /tmp/peers/bin/pip install icmplib scapy
-    sudo .venv/bin/python benchmarks/engine_rate.py --peers /tmp/peers/bin/python
+    python -m venv peers && peers/bin/pip install icmplib scapy
+    sudo .venv/bin/python benchmarks/engine_rate.py --peers peers/bin/python
 
 Makes two network namespaces with a veth pair between them; the kernel of the far one answers for
 2,000 addresses. Ours is the whole probe: shot, send, kernel send stamp, reply matched by its
@@ -147,7 +147,7 @@ def fping(interval: str, loops: int) -> Row:
         )
         took = time.monotonic() - began
         used = cpu_seconds(resource.RUSAGE_CHILDREN) - cpu
-    found = re.findall(r"= (\d+)/(\d+)/\S+(?:, min/avg/max = \S+?/([\d.]+)/)?", done.stderr)
+    found = re.findall(r"= (\d+)/(\d+)/[\d.]+%(?:, min/avg/max = \S+?/([\d.]+)/)?", done.stderr)
     sent, answered = sum(int(one[0]) for one in found), sum(int(one[1]) for one in found)
     times = [float(one[2]) * 1e6 for one in found if one[2]]
     return row(sent, answered, used, took, statistics.median(times or [float("nan")]))
