@@ -24,20 +24,22 @@ _MADE_BY = "python3 -c 'import secrets; print(secrets.token_hex(32))'"
 class Key:
     """One shared secret. Its text form is its name."""
 
-    __slots__ = ("_secret", "name")
+    __slots__ = ("_keyed", "name")
 
     def __init__(self, name: str, secret: bytes) -> None:
         if len(secret) < MIN_KEY_OCTETS:
             raise ValueError(f"a key needs at least {MIN_KEY_OCTETS} octets")
         self.name = name
-        self._secret = secret
+        self._keyed = hmac.new(secret, None, "sha256")
 
     def __repr__(self) -> str:
         return f"Key({self.name!r})"
 
     def sign(self, message: bytes) -> bytes:
         """HMAC-SHA-256, cut to 128 bits (RFC 8762 section 4.4)."""
-        return hmac.digest(self._secret, message, "sha256")[:HMAC_OCTETS]
+        keyed = self._keyed.copy()
+        keyed.update(message)
+        return keyed.digest()[:HMAC_OCTETS]
 
     def verify(self, message: bytes, signature: bytes) -> bool:
         """Whether the signature is that of the message; in constant time."""
