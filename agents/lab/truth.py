@@ -84,6 +84,23 @@ def truth(world: World, *, octets: int = ECHO_OCTETS) -> dict[Key, Truth]:
         for region in world.regions
         for site in world.sites
     }
+    return _truth_of_all(loops, octets)
+
+
+def one_way_truth(world: World, *, octets: int = ECHO_OCTETS) -> dict[Key, Truth]:
+    """The truth of each direction: keys (region, site) there, (site, region) back. What `Truth`
+    says of the round trip holds of one way here.
+    """
+    ways = {
+        pair: world.path(*pair)
+        for region in world.regions
+        for site in world.sites
+        for pair in ((region, site), (site, region))
+    }
+    return _truth_of_all(ways, octets)
+
+
+def _truth_of_all(loops: Mapping[Key, list[LinkPass]], octets: int) -> dict[Key, Truth]:
     models = {
         (step.source, step.destination): step.model for loop in loops.values() for step in loop
     }
