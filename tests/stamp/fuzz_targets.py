@@ -40,7 +40,7 @@ SEEN = Seen(
 )
 
 
-def wire_one(data: bytes) -> None:
+def fuzz_one_wire(data: bytes) -> None:
     """What can be read is written again as it was, but for octets that must be zero."""
     for authenticated in (False, True):
         least = wire.base_octets(authenticated=authenticated)
@@ -62,7 +62,7 @@ def wire_one(data: bytes) -> None:
         wire.is_reply(data, authenticated=authenticated)
 
 
-def tlvs_one(data: bytes) -> None:
+def fuzz_one_tlvs(data: bytes) -> None:
     """No octet is lost, the answer is as long as the question, and answering twice is stable."""
     found, rest = tlvs.decode(data)
     assert tlvs.encode(found) + rest == data
@@ -78,7 +78,7 @@ def tlvs_one(data: bytes) -> None:
         read_extensions(bytes(wire.base_octets(authenticated=key is not None)) + data, key)
 
 
-def authentication_one(data: bytes) -> None:
+def fuzz_one_authentication(data: bytes) -> None:
     """Nothing is signed but what was signed, and no packet of a session is heard twice."""
     assert KEY.signed_base(data) == (len(data) >= 112 and KEY.sign(data[:96]) == data[96:112])
     window, heard = ReplayWindow(0, 0), {(0, 0)}
@@ -89,7 +89,7 @@ def authentication_one(data: bytes) -> None:
             heard.add(packet)
 
 
-def reflector_one(data: bytes) -> None:
+def fuzz_one_reflector(data: bytes) -> None:
     """Any packet is answered with one as long, or counted as refused; also after others, and
     signed as it should be.
     """
@@ -121,7 +121,7 @@ def reflector_one(data: bytes) -> None:
         assert reflector.answered + sum(reflector.refused.values()) >= len(packets)
 
 
-def sender_one(data: bytes) -> None:
+def fuzz_one_sender(data: bytes) -> None:
     """Whatever comes as a reply or as an error: one outcome a packet, and no number by accident."""
     for key in (None, KEY):
         extensions = choose_extensions(0, b"", follow_up=True, dscp=46, key=key)

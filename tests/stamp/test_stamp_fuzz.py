@@ -20,7 +20,7 @@ def load() -> ModuleType:
 
 
 TARGETS = load()
-NAMES = ["wire_one", "tlvs_one", "authentication_one", "reflector_one", "sender_one"]
+NAMES = ["fuzz_one_wire", "fuzz_one_tlvs", "fuzz_one_authentication", "fuzz_one_reflector", "fuzz_one_sender"]
 TLV_LIKE = st.lists(
     st.tuples(st.integers(0, 255), st.integers(0, 9), st.binary(max_size=20)), max_size=6
 ).map(
