@@ -20,7 +20,13 @@ def load() -> ModuleType:
 
 
 TARGETS = load()
-NAMES = ["fuzz_one_wire", "fuzz_one_tlvs", "fuzz_one_authentication", "fuzz_one_reflector", "fuzz_one_sender"]
+NAMES = [
+    "fuzz_one_wire",
+    "fuzz_one_tlvs",
+    "fuzz_one_authentication",
+    "fuzz_one_reflector",
+    "fuzz_one_sender",
+]
 TLV_LIKE = st.lists(
     st.tuples(st.integers(0, 255), st.integers(0, 9), st.binary(max_size=20)), max_size=6
 ).map(
