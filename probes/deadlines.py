@@ -16,12 +16,23 @@ class Deadlines:
     def __init__(self) -> None:
         self._queues: dict[int, deque[int]] = {}
 
-    def add(self, timeout_ns: int, number: int) -> None:
-        """A probe has begun, no earlier than those before it."""
+    def add(self, timeout_ns: int, number: int, alive: Mapping[int, Flight]) -> None:
+        """A probe has begun, no earlier than those before it.
+
+        Two that have ended leave for each that comes: where every probe is answered before anybody
+        asks for a deadline, the queue would grow for ever otherwise.
+        """
         queue = self._queues.get(timeout_ns)
         if queue is None:
             queue = self._queues[timeout_ns] = deque()
+        for _ in range(2):
+            if queue and queue[0] not in alive:
+                queue.popleft()
         queue.append(number)
+
+    def __len__(self) -> int:
+        """Entries held, those of ended probes among them."""
+        return sum(map(len, self._queues.values()))
 
     def next_ns(self, alive: Mapping[int, Flight]) -> int | None:
         """The next deadline; None where nothing is alive."""

@@ -116,7 +116,7 @@ class IcmpSession:
         flow = self.flows.of(shot.address, shot.seq)
         message, balance = self._build(flow.identifier, flow.checksum, number)
         self._flights[number] = Flight(number, shot, flow, balance, now)
-        self._deadlines.add(shot.timeout_ns, number)
+        self._deadlines.add(shot.timeout_ns, number, self._flights)
         return number, message
 
     def flow_index(self, number: int) -> int:
