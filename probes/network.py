@@ -7,7 +7,6 @@ import functools
 import os
 import socket
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from pathbudget.probes.channels import (
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import from_refused_call, from_resolver, no_address, no_name
 from pathbudget.probes.icmp_socket import StampedIcmpSocket
+from pathbudget.probes.look_ups import LookUps
 from pathbudget.probes.loopback import test_loopback
 from pathbudget.probes.pacing import Pacer
 from pathbudget.probes.packets import socket_address
@@ -42,6 +42,7 @@ from pathbudget.probes.socket_setup import (
     bind_source,
     open_udp,
     prepare_icmp,
+    refusal,
 )
 from pathbudget.probes.tcp_opening import (
     HeldPorts,
@@ -103,6 +104,7 @@ class SystemNetwork:
         self._timer: PreciseTimer | None = None
         self._connections: set[StampedTcpSocket] = set()
         self._reactor: TcpReactor | None = None
+        self._look_ups = LookUps(_resolve)
         # The kernel stamps packets only while somebody asks for it, and starts late: the first
         # packets of a fresh socket go without. So one socket asks for as long as we live.
         keeper = try_udp()
@@ -145,17 +147,8 @@ class SystemNetwork:
     def look_up(
         self, host: str, family: AddressFamily, done: Callable[[Resolution | Failure], None]
     ) -> None:
-        """See `channels.Network.look_up`. A thread of its own each time: a resolver that hangs
-        holds up no other lookup, and never the end of the program.
-        """
-        loop = asyncio.get_running_loop()
-
-        def work() -> None:
-            found = _resolve(host, family)
-            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-                loop.call_soon_threadsafe(done, found)
-
-        threading.Thread(target=work, name=f"resolve {host}", daemon=True).start()
+        """See `channels.Network.look_up`."""
+        self._look_ups.begin(host, family, done)
 
     async def resolve(self, host: str, family: AddressFamily) -> Resolution | Failure:
         """See `channels.Network.resolve`."""
@@ -281,8 +274,7 @@ class SystemNetwork:
             prepare_segments(sock, family, ports, packet, source)
         except OSError as error:
             sock.close()
-            failure = why_not_connected(error, family, packet, source)
-            raise PrivilegeError(what, failure.detail) from error
+            raise refusal("raw TCP", family, packet, source, error) from error
         find_source = functools.partial(self._local_address, family, packet)
         return StampedSegmentSocket(sock, family, listener, find_source)
 

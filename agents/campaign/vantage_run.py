@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Mapping
 
-from pathbudget.agents.campaign.addresses import addresses_of, with_families
+from pathbudget.agents.campaign.addresses import Names, addresses_of, with_families
 from pathbudget.agents.campaign.epochs import Epoch, literal_family
 from pathbudget.agents.campaign.firing import Firing
 from pathbudget.agents.campaign.keeping_up import PROBLEM, KeepingUp
@@ -19,9 +19,9 @@ from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
 from pathbudget.agents.campaign.progress_state import Progress
 from pathbudget.agents.campaign.sink import SampleSink
 from pathbudget.probes.clock import Clock, ClockWatcher
-from pathbudget.probes.clock_quality import read_clock_quality
+from pathbudget.probes.clock_survey import ClockSurvey
 from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec
-from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.errors import NotOnThisHostError, PrivilegeError
 from pathbudget.probes.host_watch import HostWatch
 from pathbudget.probes.network import Network
 from pathbudget.probes.record import AddressFamily, Failure, NoiseFloor
@@ -63,6 +63,7 @@ class VantageRun:
         self._clock = clock
         self._rng = random.Random()  # secrets of probes and identifiers: never from the seed
         self._watcher = ClockWatcher(clock)
+        self._survey = ClockSurvey(clock, self._watcher)
         self._host = HostWatch(network, clock)
         self._host_is_known = False
         self._keeping_up = KeepingUp()
@@ -85,14 +86,17 @@ class VantageRun:
     async def prepare(self) -> None:
         """Know the noise floor, open the probes, resolve the names. Sends nothing to a target.
 
-        Raises PrivilegeError when not one of the plan's probes may be opened.
+        Raises PrivilegeError when not one of the plan's probes may be opened, and
+        NotOnThisHostError or ConfigError where what a probe was told is not to be had here.
         """
         self.progress.noise = await self._host.begin()
         self._host_is_known = True
-        self.plan = await with_families(self.plan, self._network)
+        self._survey.now()
+        names = Names(self._network)
+        self.plan = await with_families(self.plan, names)
         self._open_probes()
-        for series in self.plan.series:
-            addresses, family, failure = await addresses_of(series, self._network)
+        found = await asyncio.gather(*(addresses_of(one, names) for one in self.plan.series))
+        for series, (addresses, family, failure) in zip(self.plan.series, found, strict=True):
             address = addresses[0] if addresses else ""
             self._current.append(self._begin_epoch(series, address, family, failure))
 
@@ -137,7 +141,7 @@ class VantageRun:
         self._probes.clear()
         self._watcher.read()
         epochs = self._measurements.open()
-        clock, noise = read_clock_quality(self._watcher), self._noise()
+        clock, noise = self._survey.quality(), self._noise()
         for epoch in epochs:
             self._measurements.end(epoch, clock, noise)
 
@@ -155,6 +159,7 @@ class VantageRun:
             rng=self._rng,
             emit=self._measurements.emit,
             count=self._measurements.count,
+            waited=self._measurements.waited,
         )
         refused: PrivilegeError | None = None
         for series in self.plan.series:
@@ -162,6 +167,8 @@ class VantageRun:
                 continue
             try:
                 probe = self._table[series.kind].open(environment, series.options)
+            except NotOnThisHostError:
+                raise  # asked for by name: a plan with a wrong word is not carried out in part
             except PrivilegeError as error:
                 refused = error
                 self._forbidden[series.probe] = str(error)
@@ -208,23 +215,26 @@ class VantageRun:
             unresolved = any(self._current[index].failure is not None for index in named)
             every_ns = self.plan.resolve_every_ns
             await self._pause(min(every_ns, UNRESOLVED_RETRY_NS) if unresolved else every_ns)
-            for index in named:
-                await self._resolve_again(index, self._current[index])
+            names = Names(self._network)
+            await asyncio.gather(
+                *(self._resolve_again(index, self._current[index], names) for index in named)
+            )
 
-    async def _resolve_again(self, index: int, epoch: Epoch) -> None:
-        addresses, family, _ = await addresses_of(epoch.plan, self._network)
+    async def _resolve_again(self, index: int, epoch: Epoch, names: Names) -> None:
+        addresses, family, _ = await addresses_of(epoch.plan, names)
         if not addresses or epoch.address in addresses:
             return  # a resolver that fails or shuffles for a moment does not end an epoch
         self._current[index] = self._begin_epoch(epoch.plan, addresses[0], family, None)
         await self._pause(epoch.plan.timeout_ns)
         if self._measurements.is_open(epoch):
-            self._measurements.end(epoch, read_clock_quality(self._watcher), self._noise())
+            self._measurements.end(epoch, self._survey.quality(), self._noise())
 
     async def _watch(self) -> None:
         """Look at the wall clock and at the host, for as long as the run lasts."""
         looks = 0
         while True:
             self._watcher.read()
+            self._survey.now()
             if self._keeping_up.look() and PROBLEM not in self.progress.problems:
                 self.progress.problems.append(PROBLEM)
             if looks % LOOK_EVERY == LOOK_EVERY - 1:
