@@ -72,11 +72,14 @@ class QueuedError(NamedTuple):
 
 @dataclass(slots=True)
 class IcmpBatch:
-    """What was read at one wake-up. `sent` pairs the key of a send with its kernel stamp."""
+    """What was read at one wake-up. `sent` pairs the key of a send with its kernel stamp; for up to
+    `waited_ns` packets lay unread because the channel wanted it so (`gathering`).
+    """
 
     sent: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     arrivals: list[Arrival] = field(default_factory=list[Arrival])
     errors: list[QueuedError] = field(default_factory=list[QueuedError])
+    waited_ns: int = 0
 
 
 class IcmpChannel(Protocol):
@@ -98,6 +101,10 @@ class IcmpChannel(Protocol):
 
     def send_all(self, messages: Sequence[tuple[bytes, str]]) -> "list[int | Failure]":
         """`send` each (message, address), with as few system calls as possible."""
+        ...
+
+    def glance(self) -> None:
+        """After sends: `poll`, unless the channel gathers what comes and it is too early."""
         ...
 
     def poll(self) -> None:
@@ -162,6 +169,12 @@ class DatagramChannel(Protocol):
 
     def poll(self) -> None:
         """Report now what has come; used before something is declared lost."""
+        ...
+
+    def sent_stamps(self) -> list[tuple[int, int]]:
+        """Read the kernel stamps of what has left until now, instead of waiting for a batch: who
+        tells them to others cannot wait. ICMP errors read on the way come with the next batch.
+        """
         ...
 
     def close(self) -> None:
@@ -344,6 +357,7 @@ class Network(Protocol):
 
         Raises:
             PrivilegeError: the kernel allows neither.
+            NotOnThisHostError: no such interface or source address.
         """
         ...
 
@@ -359,7 +373,8 @@ class Network(Protocol):
         family does not exist here.
 
         Raises:
-            PrivilegeError: the kernel does not allow it (port taken, no such interface or address).
+            PrivilegeError: the kernel does not allow it, or the port is taken.
+            NotOnThisHostError: no such interface or source address.
         """
         ...
 

@@ -5,6 +5,7 @@ What the network answers is never an exception but data (`record.Failure`).
     PathbudgetError
     |- ConfigError          a user's file is wrong; carries every fault found
     |- PrivilegeError       the kernel refuses a socket; carries the remedy
+    |  `- NotOnThisHostError   no such interface or address here: a wrong word, not a lacking right
     |- RecordError          a record file cannot be read
     |- StoreError           the store cannot be read or written
     |- SpoolError           the spool cannot take what was measured
@@ -53,6 +54,14 @@ class PrivilegeError(PathbudgetError):
         self.capability = capability
         self.remedy = remedy
         super().__init__(f"{capability}: not permitted; {remedy}")
+
+
+class NotOnThisHostError(PrivilegeError):
+    """The interface or the source address that was asked for is none of this host's."""
+
+    def __init__(self, capability: str, what: str) -> None:
+        super().__init__(capability, what)
+        self.args = (f"{capability}: {what}",)
 
 
 class RecordError(PathbudgetError):

@@ -3,11 +3,10 @@
 import errno
 import socket
 import struct
-from collections.abc import Sequence
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import PacketOptions
-from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.errors import NotOnThisHostError, PrivilegeError
 from pathbudget.probes.packets import socket_address
 from pathbudget.probes.record import AddressFamily
 
@@ -98,7 +97,7 @@ def prepare_icmp(
     """Make an ICMP socket as it was asked for; where that cannot be, close it.
 
     Raises:
-        PrivilegeError: no such interface or source address, or not for this user.
+        PrivilegeError: not for this user; NotOnThisHostError: no such interface or source address.
     """
     try:
         if privileged:
@@ -109,7 +108,7 @@ def prepare_icmp(
             bind_source(sock, family, source, 0)
     except OSError as error:
         sock.close()
-        raise _refusal("ICMP", family, (source, packet.interface), error) from error
+        raise refusal("ICMP", family, packet, source, error) from error
 
 
 def open_udp(
@@ -118,7 +117,8 @@ def open_udp(
     """A UDP socket as it was asked for; None where this kernel lacks the family.
 
     Raises:
-        PrivilegeError: port taken, no such interface or source address, or not for this user.
+        PrivilegeError: port taken, or not for this user.
+        NotOnThisHostError: no such interface or source address.
     """
     kind = socket.AF_INET if family is AddressFamily.IPV4 else socket.AF_INET6
     try:
@@ -126,7 +126,7 @@ def open_udp(
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
             return None
-        raise _refusal("UDP", family, (), error) from error
+        raise refusal("UDP", family, packet, source, error, port) from error
     try:
         if family is AddressFamily.IPV6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -136,13 +136,23 @@ def open_udp(
         bind_source(sock, family, source, port)
     except OSError as error:
         sock.close()
-        place = (source, f"port {port}" if port else "", packet.interface)
-        raise _refusal("UDP", family, place, error) from error
+        raise refusal("UDP", family, packet, source, error, port) from error
     return sock
 
 
-def _refusal(
-    protocol: str, family: AddressFamily, place: Sequence[str], error: OSError
+def refusal(
+    protocol: str,
+    family: AddressFamily,
+    packet: PacketOptions,
+    source: str,
+    error: OSError,
+    port: int = 0,
 ) -> PrivilegeError:
-    words = " ".join((f"{protocol} socket ({family})", *filter(None, place)))
-    return PrivilegeError(words, str(error))
+    """What a call refused, in words that name what was asked for."""
+    what = f"{protocol} socket ({family})"
+    if error.errno == errno.ENODEV and packet.interface:
+        return NotOnThisHostError(what, f"this host has no interface {packet.interface}")
+    if error.errno == errno.EADDRNOTAVAIL and source:
+        return NotOnThisHostError(what, f"this host has no address {source}")
+    place = (what, source, f"port {port}" if port else "", packet.interface)
+    return PrivilegeError(" ".join(filter(None, place)), str(error))

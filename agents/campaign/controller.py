@@ -24,7 +24,13 @@ from pathbudget.agents.campaign.messages import (
     from_worker,
 )
 from pathbudget.agents.campaign.plan import CampaignPlan, VantagePlan
-from pathbudget.probes.errors import PathbudgetError, PrivilegeError, SpoolError
+from pathbudget.probes.errors import (
+    ConfigError,
+    NotOnThisHostError,
+    PathbudgetError,
+    PrivilegeError,
+    SpoolError,
+)
 from pathbudget.probes.scheduling import RealTime, processors
 
 WORKER = (sys.executable, "-m", "pathbudget.agents.campaign.worker")
@@ -161,8 +167,8 @@ class Controller:
             case Ready(problems=problems):
                 worker.problems.extend(problems)
                 ready.set()
-            case Refused(kind=kind, capability=capability, text=text):
-                worker.failed = _exception(kind, capability, text)
+            case Refused():
+                worker.failed = _exception(message)
                 ready.set()
             case Report():
                 worker.report = message
@@ -194,7 +200,10 @@ def _reserve(plan: VantagePlan) -> int:
     return int(min(RESERVE_AT_MOST, shots * SAMPLES_PER_SHOT * BYTES_PER_SAMPLE + 65_536))
 
 
-def _exception(kind: str, capability: str, text: str) -> PathbudgetError:
-    if kind == PrivilegeError.__name__:
-        return PrivilegeError(capability, text)
-    return SpoolError(text) if kind == SpoolError.__name__ else PathbudgetError(text)
+def _exception(refused: Refused) -> PathbudgetError:
+    if refused.faults:
+        return ConfigError(refused.faults)
+    for one in (PrivilegeError, NotOnThisHostError):
+        if refused.kind == one.__name__:
+            return one(refused.capability, refused.text)
+    return (SpoolError if refused.kind == SpoolError.__name__ else PathbudgetError)(refused.text)

@@ -8,6 +8,7 @@ worker to controller: `Ready` or `Refused`, then `Report` twice a second, at las
 import msgspec
 
 from pathbudget.agents.campaign.plan import VantagePlan
+from pathbudget.probes.errors import Fault
 from pathbudget.probes.scheduling import RealTime
 
 
@@ -48,6 +49,8 @@ class Refused(Message, frozen=True):
     kind: str
     capability: str
     text: str
+    faults: tuple[Fault, ...] = ()
+    """Of a `ConfigError`."""
 
 
 class Report(Message, frozen=True):

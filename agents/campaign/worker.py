@@ -23,7 +23,7 @@ from pathbudget.agents.campaign.messages import (
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.store.journal import Journal
 from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.errors import PathbudgetError, PrivilegeError, SpoolError
+from pathbudget.probes.errors import ConfigError, PathbudgetError, PrivilegeError, SpoolError
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.scheduling import GIVEN_UP, schedule_this_process
 from pathbudget.probes.table import probe_table
@@ -116,7 +116,8 @@ async def _main() -> None:
     except PathbudgetError as error:
         capability = error.capability if isinstance(error, PrivilegeError) else ""
         text = error.remedy if isinstance(error, PrivilegeError) else str(error)
-        say(Refused(type(error).__name__, capability, text))
+        faults = error.faults if isinstance(error, ConfigError) else ()
+        say(Refused(type(error).__name__, capability, text, faults))
 
 
 def _enter(namespace: str) -> None:

@@ -10,7 +10,12 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
-from pathbudget.probes.errors import ConfigError, PathbudgetError, PrivilegeError
+from pathbudget.probes.errors import (
+    ConfigError,
+    NotOnThisHostError,
+    PathbudgetError,
+    PrivilegeError,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,6 +61,8 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
         except ConfigError as error:
             many = f"{len(error.faults)} faults" if len(error.faults) > 1 else "1 fault"
             raise fail(f"{error}\n{many}; nothing was loaded.", ExitCode.USAGE) from None
+        except NotOnThisHostError as error:
+            raise fail(str(error), ExitCode.USAGE) from None
         except PrivilegeError as error:
             raise fail(str(error), ExitCode.NOT_PERMITTED) from None
         except PathbudgetError as error:

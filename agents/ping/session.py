@@ -15,7 +15,7 @@ from pathbudget.agents.units import format_duration
 from pathbudget.probes.channels import Network
 from pathbudget.probes.clock import Clock
 from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec
-from pathbudget.probes.errors import ConfigError, Fault, PrivilegeError
+from pathbudget.probes.errors import ConfigError, Fault, NotOnThisHostError, PrivilegeError
 from pathbudget.probes.noise import measure_noise_floor
 from pathbudget.probes.record import AddressFamily, Sample
 
@@ -165,7 +165,7 @@ class Session:
         try:
             return "icmp", {**SOCKETS, "icmp": icmp_socket(self._network)}
         except PrivilegeError as error:
-            if probe == "icmp":
+            if probe == "icmp" or isinstance(error, NotOnThisHostError):
                 raise
             self.notice = "ICMP is not permitted here: TCP connect is measured instead."
             self.remedy = error.remedy

@@ -6,7 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from pathbudget.agents.cli.exits import ExitCode
+from pathbudget.agents.cli.main import application
 from pathbudget.agents.ping.hosts import parse_ping_host
 from pathbudget.agents.ping.options import PingOptions, check, packets_per_second
 from pathbudget.agents.ping.screen import screen
@@ -83,7 +86,7 @@ def test_an_outage_is_in_the_lines_within_a_second_with_its_windows(world: Any) 
     assert ended["last_lost_unix_ns"] - ended["first_lost_unix_ns"] == 690 * MS
 
 
-def test_where_icmp_is_not_permitted_tcp_is_measured_and_said(world: Any) -> None:
+def test_pitfall_29_where_icmp_is_not_permitted_tcp_is_measured_and_said(world: Any) -> None:
     """`ping_group_range` is ``1 0`` on many hosts: nobody but root may ping."""
     world.network.privileged = None
     world.path(SITE, round_trip_ns=15 * MS)
@@ -95,6 +98,24 @@ def test_where_icmp_is_not_permitted_tcp_is_measured_and_said(world: Any) -> Non
     text = "\n".join(line.plain for line in screen(session.picture(), 80, 24))
     assert "TCP connect is measured instead" in text
     assert " tcp" in text
+
+
+@pytest.mark.parametrize("options", [{"interface": "nowhere0"}, {"source": "192.0.2.77"}])
+@pytest.mark.parametrize("probe", ["", "icmp", "tcp", "stamp"])
+def test_a_wrong_interface_or_source_is_a_wrong_word_and_not_a_lacking_right(
+    options: dict[str, str], probe: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ICMP is not said to be forbidden, and nothing else is measured in its place."""
+    words = [f"--{name}={value}" for name, value in options.items()]
+    words += [f"--probe={probe}"] if probe else []
+    result = CliRunner().invoke(application, ["ping", "127.0.0.1:9", "--count=1", *words])
+    said = capsys.readouterr().err + result.output
+    (value,) = options.values()
+    assert result.exit_code == ExitCode.USAGE, said
+    assert (
+        f"this host has no {'interface' if 'interface' in options else 'address'} {value}" in said
+    )
+    assert "not permitted" not in said
 
 
 def test_icmp_that_was_asked_for_is_never_replaced(world: Any) -> None:
