@@ -46,7 +46,7 @@ def test_icmp_is_the_round_trip_and_connect_stands_in(
         (0.03, 7.0, True),
     ],
 )
-def test_a_middlebox_answers_before_the_server(
+def test_pitfall_09_a_middlebox_answers_before_the_server(
     make_samples: MakeSamples,
     make_measurement: MakeMeasurement,
     connect_ms: float,

@@ -210,7 +210,7 @@ def test_without_any_allowed_probe_nothing_is_sent() -> None:
     assert world.network.sent == []
 
 
-def test_a_forbidden_probe_is_named_and_the_others_run() -> None:
+def test_pitfall_29_a_forbidden_probe_is_named_and_the_others_run() -> None:
     world = World()
     world.network.privileged = None
     measurements = world.run(plan_of(series("192.0.2.1"), series("192.0.2.1", "tcp")))

@@ -72,8 +72,8 @@ def test_the_lab_is_measured_with_icmp_and_says_its_own_error(tmp_path: Path) ->
     import duckdb
 
     samples = tmp_path / "demo-output" / "demo-store" / "samples" / "**" / "*.parquet"
-    counted = duckdb.sql(
+    counts = duckdb.connect().execute(
         f"select metric, count(*) from '{samples}' where probe = 'stamp' "
         "and metric like 'transit_%' and value_ns > 0 group by all"
-    ).fetchall()
-    assert {metric for metric, _ in counted} == {"transit_forward", "transit_reverse"}
+    )
+    assert {metric for metric, _ in counts.fetchall()} == {"transit_forward", "transit_reverse"}

@@ -19,13 +19,15 @@ FOLDERS = (
     "tests",
 )
 LAYERS = ("agents", "analysis", "probes", "sites")
+CACHES = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"}
+"""What tools leave behind in whatever folder they are started in; git ignores them too."""
 
 
 def _below(folder: Path) -> list[Path]:
     return [
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not CACHES & set(path.parts)
     ]
 
 

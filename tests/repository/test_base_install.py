@@ -29,6 +29,8 @@ finder.find_spec = find_spec
 ARGUMENTS = {
     "pathbudget check": ["127.0.0.1"],
     "pathbudget demo": ["--duration", "1"],
+    "pathbudget ping": ["127.0.0.1", "--count", "2", "--interval", "0.1"],
+    "pathbudget reflector": ["--listen", "nowhere.invalid"],
     "pathbudget responder": ["--bind", "127.0.0.1", "--certificate-directory", "certificates"],
 }
 """Commands that need no file; the others get the name of one that does not exist."""

@@ -18,7 +18,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, copy)
     for layer in LAYERS:
-        ignore = shutil.ignore_patterns("__pycache__")
+        ignore = shutil.ignore_patterns("__pycache__", ".*_cache")
         shutil.copytree(root / layer, copy / layer, ignore=ignore)
     output = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
