@@ -15,8 +15,9 @@ from pathbudget.probes.clock import Reading
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import AddressFamily, Target
 from pathbudget.probes.stamp.authentication import Key
+from pathbudget.probes.stamp.events import Counted, Event
 from pathbudget.probes.stamp.reflector_session import ReflectorPolicy, ReflectorSession
-from pathbudget.probes.stamp.sender_session import Counted, Event, SenderSession
+from pathbudget.probes.stamp.sender_session import SenderSession
 from pathbudget.probes.stamp.trailer import choose_extensions
 
 UNIX_NS = 1_790_000_000_000_000_000

@@ -95,6 +95,11 @@ class FakeDatagramChannel:
         if self._open and (batch.sent or batch.arrivals or batch.errors):
             self._listener(batch)
 
+    def sent_stamps(self) -> list[tuple[int, int]]:
+        """See `channels.DatagramChannel.sent_stamps`."""
+        sent, self._waiting.sent = self._waiting.sent, []
+        return sent
+
     def close(self) -> None:
         """See `channels.DatagramChannel.close`."""
         self._open = False

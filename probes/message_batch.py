@@ -86,15 +86,16 @@ class BatchedPackets:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
-    def receive(self, into: list[Received]) -> None:
+    def receive(self, into: list[Received], most: int = READS_PER_WAKE) -> None:
         """See `Packets.receive`."""
         take = self._take_with_headers if self._headers else self._take_plain
-        for _ in range(READS_PER_WAKE // SLOTS):
-            count = self._read(self._inbox, 0)
+        slots = min(most, SLOTS)
+        for _ in range(most // slots):
+            count = self._read(self._inbox, 0, slots)
             if count:
                 take(count, into)
                 self._inbox.reset(count)
-            if count < SLOTS:
+            if count < slots:
                 return
 
     def receive_errors(self, sent: list[tuple[int, int]], errors: list[QueuedError]) -> None:
@@ -107,11 +108,11 @@ class BatchedPackets:
             if count < SLOTS:
                 return
 
-    def _read(self, memory: MessageMemory, flags: int) -> int:
+    def _read(self, memory: MessageMemory, flags: int, slots: int = SLOTS) -> int:
         """Fill the slots; how many of them were."""
         for _ in range(SLOTS):
             count: int = self._recvmmsg(
-                self._socket.fileno(), memory.address, SLOTS, MSG_DONTWAIT | flags, None
+                self._socket.fileno(), memory.address, slots, MSG_DONTWAIT | flags, None
             )
             if count >= 0:
                 return count

@@ -41,8 +41,8 @@ class Packets(Protocol):
         """
         ...
 
-    def receive(self, into: list[Received]) -> None:
-        """Everything that has come."""
+    def receive(self, into: list[Received], most: int = READS_PER_WAKE) -> None:
+        """Everything that has come, or the first `most` of it."""
         ...
 
     def receive_errors(self, sent: list[tuple[int, int]], errors: list[QueuedError]) -> None:
@@ -79,9 +79,9 @@ class SinglePackets:
             self._socket.sendto(payload, destination)
         return 1
 
-    def receive(self, into: list[Received]) -> None:
+    def receive(self, into: list[Received], most: int = READS_PER_WAKE) -> None:
         """See `Packets.receive`."""
-        for _ in range(READS_PER_WAKE):
+        for _ in range(most):
             try:
                 payload, messages, _, sender = self._socket.recvmsg(
                     self._data_bytes, stamps.CONTROL_BYTES

@@ -13,7 +13,7 @@ from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import QueuedError
 from pathbudget.probes.failures import from_refused_call
 from pathbudget.probes.message_batch import open_packets
-from pathbudget.probes.packets import Packet, Packets, Received
+from pathbudget.probes.packets import READS_PER_WAKE, Packet, Packets, Received
 from pathbudget.probes.record import AddressFamily, Failure, Stage
 
 PENDING_ERRORS = 3
@@ -81,10 +81,10 @@ class StampedSocket:
                 refusals = 0
         return outcomes
 
-    def _take_packets(self) -> list[Received]:
+    def _take_packets(self, most: int = READS_PER_WAKE) -> list[Received]:
         received: list[Received] = []
         if self._socket.fileno() >= 0:
-            self._packets.receive(received)
+            self._packets.receive(received, most)
         return received
 
     def _take_errors(self) -> tuple[list[tuple[int, int]], list[QueuedError]]:

@@ -11,12 +11,20 @@ from collections.abc import Callable, Sequence
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import Datagram, DatagramBatch, Outgoing
 from pathbudget.probes.failures import from_refused_call
-from pathbudget.probes.packets import Ancillary, Packet, SocketAddress, socket_address
+from pathbudget.probes.packets import (
+    READS_PER_WAKE,
+    Ancillary,
+    Packet,
+    SocketAddress,
+    socket_address,
+)
 from pathbudget.probes.record import AddressFamily, Failure, Stage
 from pathbudget.probes.stamped_socket import StampedSocket
 
 DATAGRAM_BYTES = 65_536
-PEERS_REMEMBERED = 65_536
+AT_ONCE = 64
+"""Packets of one batch at most."""
+PEERS_REMEMBERED = 16_384
 _new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 
@@ -75,11 +83,23 @@ class StampedUdpSocket(StampedSocket):
         return outcomes
 
     def poll(self) -> None:
-        """See `channels.DatagramChannel.poll`."""
-        received = self._take_packets()
-        sent, errors = self._take_errors()
-        if received or sent or errors:
-            self._listener(DatagramBatch(sent, [_new(Datagram, one) for one in received], errors))
+        """See `channels.DatagramChannel.poll`. Some at a time: who answers the first of many need
+        not wait until all of them have been read.
+        """
+        for _ in range(READS_PER_WAKE // AT_ONCE):
+            received = self._take_packets(AT_ONCE)
+            sent, errors = self._take_errors()
+            if received or sent or errors:
+                batch = DatagramBatch(sent, [_new(Datagram, one) for one in received], errors)
+                self._listener(batch)
+            if len(received) < AT_ONCE:
+                return
+
+    def sent_stamps(self) -> list[tuple[int, int]]:
+        """See `channels.DatagramChannel.sent_stamps`."""
+        self._read_errors()
+        stamped, self._stamped = self._stamped, []
+        return stamped
 
 
 @functools.lru_cache(PEERS_REMEMBERED)

@@ -5,27 +5,23 @@
     ...
     reflector.close()
 
-One packet in, at most one packet out, never larger. Packets are received many at a time, but each
+One packet in, at most one packet out, never larger. Packets are received some at a time, but each
 reply is made and sent by itself: its timestamp (T3) is read right before, and the kernel's stamp of
-when it really left goes into the follow-up extension of a later reply of its session.
+when it really left goes into the follow-up extension of the next reply of its session
+(`answering.py`).
 """
 
 import asyncio
 import errno
 from collections import Counter
 
+from pathbudget.agents.reflector.answering import Answering
 from pathbudget.agents.reflector.clock_error import ErrorBound, host_error_ns, keep_claiming
 from pathbudget.agents.reflector.clocks import HostClock, StampClock
 from pathbudget.agents.reflector.limits import AllowList, RateLimiter
 from pathbudget.agents.reflector.options import WILDCARDS, Options, family_of
 from pathbudget.agents.reflector.status import Status
-from pathbudget.probes.channels import (
-    DatagramBatch,
-    DatagramChannel,
-    Network,
-    Outgoing,
-    PacketOptions,
-)
+from pathbudget.probes.channels import DatagramChannel, Network, PacketOptions
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.errors import PrivilegeError, ReflectorError
 from pathbudget.probes.record import AddressFamily
@@ -34,8 +30,6 @@ from pathbudget.probes.stamp.reflector_session import ReflectorPolicy, Reflector
 TTL = 255
 """RFC 8762 section 4.2: who gets it with less sees how many routers it has passed."""
 LOWEST_FREE_PORT = 1024
-SOCKETS = 64
-"""At most so many addresses: keys of sends are made unique over all sockets with it."""
 
 
 class Reflector:
@@ -120,7 +114,7 @@ class Reflector:
     def _listen(self, address: str) -> None:
         """Open one socket. One of the wildcards may be missing where nobody asked for it."""
         family = family_of(address)
-        answering = _Answering(
+        answering = Answering(
             self._session,
             self._clock,
             self._counts,
@@ -174,50 +168,3 @@ def _explained(
         errno.EINVAL: "this address needs an interface",
     }.get(number or 0, error.remedy)
     return ReflectorError(f"cannot listen on {address} port {port}: {why}")
-
-
-class _Answering:
-    """One socket's share of the work."""
-
-    channel: DatagramChannel
-
-    def __init__(
-        self,
-        session: ReflectorSession,
-        clock: StampClock,
-        counts: Counter[str],
-        number: int,
-        *,
-        wildcard: bool,
-    ) -> None:
-        self._session = session
-        self._clock = clock
-        self._counts = counts
-        self._number = number
-        self._wildcard = wildcard
-
-    def batch(self, batch: DatagramBatch) -> None:
-        """Answer what has come. Stamps of earlier replies first: these may carry them."""
-        session, clock, number = self._session, self._clock, self._number
-        for key, left in batch.sent:
-            session.transmitted(key * SOCKETS + number, clock.of_kernel(left))
-        if batch.errors:
-            self._counts["icmp_errors"] += len(batch.errors)
-        self._counts["received"] += len(batch.arrivals)
-        receive, send = session.receive, self.channel.send
-        unix_ns, of_kernel = clock.unix_ns, clock.of_kernel
-        monotonic_ns = clock.monotonic_ns()
-        for payload, sender, port, local, ttl, traffic_class, stamp in batch.arrivals:
-            now = unix_ns()
-            came = now if stamp is None else of_kernel(stamp)
-            answer = receive(
-                payload, sender, port, local, ttl, traffic_class, came, now, monotonic_ns
-            )
-            if answer is None:
-                continue
-            source = local if self._wildcard else ""
-            sent = send(Outgoing(answer.payload, sender, port, source, answer.dscp or None))
-            if isinstance(sent, int):
-                session.sent(answer, sent * SOCKETS + number)
-            else:
-                self._counts["not_sent"] += 1

@@ -20,7 +20,7 @@ from capture import Capture, Packet
 from others import TOOLS
 from path import ADDRESS, PEER, PROBER, Delay, Veth, inside
 
-from pathbudget.probes.stamp.flights import FIRST_NUMBER
+from pathbudget.probes.stamp.loss_direction import FIRST_NUMBER
 
 ICMP = {4: 1, 6: 58}
 REQUEST, REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}

@@ -7,8 +7,9 @@ from pathbudget.probes.channels import Datagram, DatagramBatch
 from pathbudget.probes.clock import Reading
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import AddressFamily, Metric, Sample, Target
+from pathbudget.probes.stamp.events import Outcome
 from pathbudget.probes.stamp.reflector_session import Answer, ReflectorSession
-from pathbudget.probes.stamp.sender_session import Outcome, SenderSession
+from pathbudget.probes.stamp.sender_session import SenderSession
 
 MS = 1_000_000
 SERIES = 7

@@ -14,7 +14,8 @@ from pathbudget.probes.clock import ClockWatcher, Reading
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.failures import no_family
 from pathbudget.probes.record import AddressFamily, ClockQuality, Failure, Stage, SyncState
-from pathbudget.probes.stamp.sender_session import Outcome, SenderSession
+from pathbudget.probes.stamp.events import Outcome
+from pathbudget.probes.stamp.sender_session import SenderSession
 
 AT_ONCE = 64
 """Requests that leave on one reading of the clocks and, where it can be, in one system call."""

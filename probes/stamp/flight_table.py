@@ -1,6 +1,5 @@
 """The packets of a sender: under way, by their T1 and by the key of their stamp; and those done."""
 
-import heapq
 from collections import deque
 
 from pathbudget.probes.stamp.flights import Flight
@@ -19,14 +18,23 @@ class FlightTable:
         """Number of packets without an outcome."""
         self._by_key: dict[tuple[int, int], Flight] = {}
         self._order: deque[Flight] = deque()
-        self._deadlines: list[tuple[int, int]] = []
+        self._deadlines: dict[int, deque[Flight]] = {}
+        """By their timeout: of one and the same, who is sent later times out later."""
 
     def add(self, flight: Flight) -> None:
         """A packet is about to be sent."""
         self.by_t1[flight.t1] = flight
         self._order.append(flight)
         self.under_way += 1
-        heapq.heappush(self._deadlines, (flight.deadline_ns, flight.t1))
+        timeout_ns = flight.shot.timeout_ns
+        queue = self._deadlines.get(timeout_ns)
+        if queue is None:
+            queue = self._deadlines[timeout_ns] = deque()
+        # Two that have ended leave for each that comes, so that it stays short whoever asks or not.
+        for _ in range(2):
+            if queue and queue[0].done:
+                queue.popleft()
+        queue.append(flight)
 
     def sent(self, flight: Flight, channel: int, key: int) -> None:
         """The kernel will report its stamp under this key of this channel."""
@@ -41,20 +49,25 @@ class FlightTable:
 
     def next_deadline_ns(self) -> int | None:
         """Monotonic time of the next deadline; None where nothing is under way."""
-        while self._deadlines:
-            deadline, t1 = self._deadlines[0]
-            flight = self.by_t1.get(t1)
-            if flight is not None and not flight.done:
-                return deadline
-            heapq.heappop(self._deadlines)
-        return None
+        first = self._first()
+        return None if first is None else first.deadline_ns
 
     def take_due(self, now_ns: int) -> Flight | None:
         """A packet whose deadline has come."""
-        due = self.next_deadline_ns()
-        if due is None or due > now_ns:
+        first = self._first()
+        if first is None or first.deadline_ns > now_ns:
             return None
-        return self.by_t1[heapq.heappop(self._deadlines)[1]]
+        return self._deadlines[first.shot.timeout_ns].popleft()
+
+    def _first(self) -> Flight | None:
+        """The packet under way whose deadline comes first."""
+        found: Flight | None = None
+        for queue in self._deadlines.values():
+            while queue and queue[0].done:
+                queue.popleft()
+            if queue and (found is None or queue[0].deadline_ns < found.deadline_ns):
+                found = queue[0]
+        return found
 
     def close(self, flight: Flight) -> None:
         """It has its outcome. Forget those that have had theirs for long."""

@@ -1,12 +1,14 @@
-"""What a Session-Sender remembers: of each packet, and of each session."""
+"""What a Session-Sender remembers of each packet."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pathbudget.probes.clock import Reading
 from pathbudget.probes.contract import Shot
-from pathbudget.probes.stamp.loss_direction import FIRST_NUMBER, Count, LossDirection
+
+if TYPE_CHECKING:
+    from pathbudget.probes.stamp.sender_states import SenderState
 
 
 class Answer(NamedTuple):
@@ -45,34 +47,3 @@ class Flight(msgspec.Struct, gc=False):
     duplicated: bool = False
     done: bool = False
     timed_out: bool = False
-
-
-class SenderState:
-    """One STAMP session: one address and port, from one of our ports, under one SSID."""
-
-    __slots__ = (
-        "address",
-        "flow",
-        "follows_up",
-        "held",
-        "losses",
-        "next_number",
-        "port",
-        "ssid",
-        "stateless_told",
-    )
-
-    def __init__(
-        self, address: str, port: int, flow: int, ssid: int, *, follows_up: bool, count: Count
-    ) -> None:
-        self.address = address
-        self.port = port
-        self.flow = flow
-        self.ssid = ssid
-        self.next_number = FIRST_NUMBER
-        self.follows_up = follows_up
-        """Whether the reflector can be expected to tell when its last reply really left."""
-        self.held: dict[int, Flight] = {}
-        """Answered packets that wait for that, by the reflector's sequence number."""
-        self.losses = LossDirection(count)
-        self.stateless_told = False

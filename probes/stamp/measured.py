@@ -11,10 +11,17 @@ T1 and T4 are the sender's, T2 and T3 the reflector's. Each number says by which
     residence  kernel where T3 is the kernel's, kernel_receive where not
 """
 
+import functools
+
 from pathbudget.probes.clock import StampedInterval
 from pathbudget.probes.record import HOST_BUSY_NS, ClockSource, Flag, Metric, Sample, Stamps
 from pathbudget.probes.stamp.flights import Answer, Flight
-from pathbudget.probes.stamp.timestamps import decode_error, from_ntp, from_ptp
+from pathbudget.probes.stamp.timestamps import decode_error, from_ptp, ntp_between, to_ntp
+
+_KERNEL, _RECEIVE, _USER = ClockSource.KERNEL, ClockSource.KERNEL_RECEIVE, ClockSource.USER
+_RTT, _RESIDENCE = Metric.RTT, Metric.RESIDENCE
+_FORWARD, _REVERSE = Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE
+# Looked up here once: an attribute of an enumeration costs as much as a field of a sample.
 
 
 def sent_unix_ns(flight: Flight) -> int:
@@ -43,13 +50,41 @@ def stamps_of(flight: Flight) -> Stamps:
     )
 
 
+@functools.lru_cache(1024)
+def _stated_ns(error: int) -> int | None:
+    """What an error estimate vouches for; None where it does not."""
+    theirs = decode_error(error)
+    return theirs.error_ns if theirs.synchronised and theirs.multiplier else None
+
+
 def error_between(own_error_ns: int | None, error: int) -> int | None:
     """By how much two clocks may be apart; None unless both are vouched for."""
     if own_error_ns is None:
         return None
-    theirs = decode_error(error)
-    vouched = theirs.synchronised and theirs.multiplier
-    return own_error_ns + theirs.error_ns if vouched else None
+    theirs_ns = _stated_ns(error)
+    return None if theirs_ns is None else own_error_ns + theirs_ns
+
+
+def _between(flight: Flight, answer: Answer, zero: int) -> tuple[int, int, int | None]:
+    """T2, T3 and, where it is known, T3 by the reflector's kernel, from the moment of sending."""
+    by_kernel = flight.left_by_kernel
+    if answer.error >> 14 & 1:
+        arrived, left = from_ptp(answer.arrived, zero), from_ptp(answer.left, zero)
+        really = None if by_kernel is None else from_ptp(by_kernel, zero) - zero
+        return arrived - zero, left - zero, really
+    began = to_ntp(zero)
+    really = None if by_kernel is None else ntp_between(began, by_kernel)
+    return ntp_between(began, answer.arrived), ntp_between(began, answer.left), really
+
+
+def _flags(flight: Flight, late: int, lag: int, *, stepped: bool) -> tuple[str, ...]:
+    """The marks of an answered packet that has any."""
+    flags: tuple[str, ...] = (Flag.CLOCK_STEP,) if stepped else ()
+    if flight.duplicated:
+        flags = (*flags, Flag.DUPLICATED)
+    if late > HOST_BUSY_NS or lag > HOST_BUSY_NS:
+        flags = (*flags, Flag.HOST_BUSY)
+    return flags
 
 
 def measured(
@@ -64,46 +99,42 @@ def measured(
     A residence that does not fit into the round trip was read by a clock that was stepped: then it
     is not taken out of the RTT, and all four are marked.
     """
-    zero, shot = sent_unix_ns(flight), flight.shot
-    read = from_ptp if answer.error >> 14 & 1 else from_ntp
-    arrived = read(answer.arrived, zero)
-    left, by_kernel = read(answer.left, zero), False
-    if flight.left_by_kernel is not None:
-        really = read(flight.left_by_kernel, zero)
-        if left < really <= arrived + span.value_ns:
-            left, by_kernel = really, True
-    residence = left - arrived
-    fits = 0 <= residence <= span.value_ns
-    back = answer.kernel_unix_ns or answer.read.unix_ns
+    zero, seq, ttl = sent_unix_ns(flight), flight.shot.seq, answer.ttl
+    value, source, stepped = span
+    forward, left, really = _between(flight, answer, zero)
+    left_source = _RECEIVE
+    if really is not None and left < really <= forward + value:
+        left, left_source = really, _KERNEL
+    elif source is _KERNEL:
+        source = _RECEIVE
+    residence = left - forward
+    rtt = value
+    if 0 <= residence <= value:
+        rtt -= residence
+    else:
+        stepped = True
+    read_unix_ns, stamp = answer.read.unix_ns, answer.kernel_unix_ns
+    back = stamp or read_unix_ns
     late = lateness_ns(flight)
-    flags: tuple[str, ...] = (Flag.CLOCK_STEP,) if span.stepped or not fits else ()
-    if flight.duplicated:
-        flags = (*flags, Flag.DUPLICATED)
-    lag = 0 if span.stepped else answer.read.unix_ns - back
-    if late > HOST_BUSY_NS or lag > HOST_BUSY_NS:
-        flags = (*flags, Flag.HOST_BUSY)
-    source = span.source
-    if source is ClockSource.KERNEL and not by_kernel:
-        source = ClockSource.KERNEL_RECEIVE
-    stamped = flight.kernel_sent_unix_ns is not None
-    forward_source = ClockSource.KERNEL if stamped else ClockSource.KERNEL_RECEIVE
-    left_source = ClockSource.KERNEL if by_kernel else ClockSource.KERNEL_RECEIVE
-    reverse_source = ClockSource.USER if answer.kernel_unix_ns is None else left_source
-    error = error_between(own_error_ns, answer.error)
+    lag = 0 if span.stepped else read_unix_ns - back
+    flags: tuple[str, ...] = ()
+    if stepped or flight.duplicated or late > HOST_BUSY_NS or lag > HOST_BUSY_NS:
+        flags = _flags(flight, late, lag, stepped=stepped)
+    forward_source = _RECEIVE if flight.kernel_sent_unix_ns is None else _KERNEL
+    reverse_source = _USER if stamp is None else left_source
+    error = None if own_error_ns is None else error_between(own_error_ns, answer.error)
     responder = None if answer.sender == flight.session.address else answer.sender
     stamps = stamps_of(flight)
-    rtt = span.value_ns - residence if fits else span.value_ns
-    seq, ttl = shot.seq, answer.ttl
     # In the order of the fields of Sample: this is done four times a packet.
     # fmt: off
     return (
-        Sample(seq, Metric.RTT, zero, rtt, None, source, None, late, ttl, responder,
+        Sample(seq, _RTT, zero, rtt, None, source, None, late, ttl, responder,
                flags, flow, None, stamps),
-        Sample(seq, Metric.TRANSIT_FORWARD, zero, arrived - zero, None, forward_source, None, late,
+        Sample(seq, _FORWARD, zero, forward, None, forward_source, None, late,
                ttl, responder, flags, flow, error, stamps),
-        Sample(seq, Metric.TRANSIT_REVERSE, zero, back - left, None, reverse_source, None, late,
+        Sample(seq, _REVERSE, zero, back - zero - left, None, reverse_source, None, late,
                ttl, responder, flags, flow, error, stamps),
-        Sample(seq, Metric.RESIDENCE, zero, residence, None, left_source, None, late,
+        Sample(seq, _RESIDENCE, zero, residence, None, left_source, None, late,
                ttl, responder, flags, flow, None, stamps),
     )
     # fmt: on

@@ -5,16 +5,14 @@ outside (`claim_clock`). Whatever is refused is counted under its reason in `ref
 
     too_short       shorter than the reply would be (41 octets, 112 authenticated)
     reply           has the form of a reply: two reflectors must not answer each other for ever
-    from_our_port   sent from the port that we listen on, as a reflector's replies are
     unauthenticated the signature is none of ours
     replayed        an authenticated packet that has been answered, or is too old to tell
-    table_full      authenticated, and no room for one more session
 
-and under the words of `admit`, which speaks first. Without keys a full table refuses nobody:
-sessions that find no room are answered without a state (counted in `without_state`), so a flood of
-forged addresses cannot push out the sessions that are there.
+and under the words of `admit`, which speaks first. A full table refuses nobody: see
+`reflector_table.py` for who makes room.
 """
 
+import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from typing import NamedTuple
 
 from pathbudget.probes.stamp import tlv_answers
 from pathbudget.probes.stamp.authentication import Key, ReplayWindow
+from pathbudget.probes.stamp.reflector_table import Place, Session, SessionTable
 from pathbudget.probes.stamp.timestamps import (
     decode_error,
     encode_error,
@@ -45,15 +44,20 @@ from pathbudget.probes.stamp.wire import (
 )
 
 SECOND_NS = 1_000_000_000
-SWEEP_NS = SECOND_NS
 SOFTWARE = int(Method.SOFTWARE_LOCAL)
 SEQUENCE_MASK = 0xFFFF_FFFF
 UNSTAMPED = 65_536
 """Replies of which the kernel's stamp is still awaited; of more, the oldest are given up."""
 _ZEROS = bytes(BASE_OCTETS - 16)
 _FOLLOW_UP_OCTETS = 4 + FOLLOW_UP.size
+_USUAL_OCTETS = BASE_OCTETS + _FOLLOW_UP_OCTETS
 _ANSWERED_FOLLOW_UP = HEADER.pack(0, Kind.FOLLOW_UP, FOLLOW_UP.size)
 _ASKED_FOLLOW_UP = _ANSWERED_FOLLOW_UP[1:]
+_ASKED_AT = slice(BASE_OCTETS + 1, BASE_OCTETS + 4)
+_USUAL_REPLY = struct.Struct(f"{OPEN_REPLY.format}4s{FOLLOW_UP.format[1:]}")
+"""What our own sender gets: the base packet and a Follow-Up behind it."""
+_NOTHING = (0, 0, 0)
+_new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 Admit = Callable[[str, int], str]
 """Given the address of a sender and the monotonic time: empty, or why it is not answered."""
@@ -84,38 +88,12 @@ class Answer(NamedTuple):
 
     payload: bytes
     dscp: int | None
-    session: "Session | None"
+    session: Session | None
     sequence: int
 
 
-class Session:
-    """What is remembered of one sender: address, port, our address, SSID."""
-
-    __slots__ = ("key", "last_ns", "replays", "reply", "stamped", "transmitted")
-
-    def __init__(self, key: Key | None) -> None:
-        self.key = key
-        self.replays: ReplayWindow | None = None
-        self.last_ns = 0
-        self.transmitted = 0
-        self.reply: tuple[int, int, int] = (0, 0, 0)
-        """Sequence, T3 and method of the reply before; zero before the first."""
-        self.stamped: tuple[int, int, int] | None = None
-        """The same by the kernel's stamp, until it has been told."""
-
-    def tell(self) -> "_Told":
-        """Take the next number, and tell of a reply before: by the kernel's stamp where one has
-        come since.
-        """
-        number = self.transmitted
-        self.transmitted = number + 1
-        stamped, self.stamped = self.stamped, None
-        return number & SEQUENCE_MASK, stamped or self.reply, self.transmitted
-
-
-_Place = tuple[str, int, str, int]
-_Told = tuple[int, tuple[int, int, int], int]
-"""Sequence number of the reply, follow-up in it, and how many replies there have been."""
+_FollowUp = tuple[int, int, int]
+"""Sequence, timestamp and method of an earlier reply."""
 
 
 class ReflectorSession:
@@ -124,7 +102,6 @@ class ReflectorSession:
     def __init__(self, policy: ReflectorPolicy, admit: Admit | None = None) -> None:
         self.refused: Counter[str] = Counter()
         self.answered = 0
-        self.without_state = 0
         self._policy = policy
         self._admit = admit
         self._signed = bool(policy.keys) and policy.authenticated
@@ -135,10 +112,10 @@ class ReflectorSession:
         self._encode = to_ptp if policy.ptp else to_ntp
         self._error = encode_error(None, ptp=policy.ptp)
         self._sync_source = SyncSource.LOCAL
-        self._sessions: dict[_Place, Session] = {}
+        self._table = SessionTable(policy.max_sessions, policy.idle_ns)
+        self._sessions = self._table.by_place
         self._latest: dict[tuple[str, int], int] = {}
         self._awaited: dict[int, tuple[Session, int]] = {}
-        self._swept_ns: int | None = None
 
     @property
     def sessions(self) -> int:
@@ -166,7 +143,9 @@ class ReflectorSession:
         """Answer one packet, or not. `received_unix_ns` becomes T2 and `now_unix_ns` T3;
         `monotonic_ns` only measures silence and rates.
         """
-        reason = self._refusal(payload, sender, sender_port, monotonic_ns)
+        reason = "" if self._admit is None else self._admit(sender, monotonic_ns)
+        if not reason and len(payload) < self._shortest:
+            reason = "too_short"
         if reason:
             self.refused[reason] += 1
             return None
@@ -182,55 +161,50 @@ class ReflectorSession:
             if payload[16:BASE_OCTETS] == _ZEROS:
                 fields = OPEN_REQUEST.unpack_from(payload)
                 place = (sender, sender_port, local, fields[3])
+            elif is_reply(payload):
+                self.refused["reply"] += 1
+                return None
             else:  # the padding of TWAMP, and no SSID in it
                 fields = OPEN_REQUEST.unpack_from(payload.ljust(BASE_OCTETS, b"\0"))
                 place = (sender, sender_port, local, 0)
             session = self._sessions.get(place)
             if session is None and self._stateful:
-                session = self._begin(place, None, monotonic_ns)
-        sequence, sent, error, ssid = fields
-        if session is None:
-            told: _Told = (sequence, (0, 0, 0), 0)
-            self.without_state += 1
-        else:
+                session = self._table.begin(place, None, monotonic_ns)
+        told = fields[0]
+        if session is not None:
             session.last_ns = monotonic_ns
-            told = session.tell() if self._stateful else (sequence, (0, 0, 0), 0)
+            if self._stateful:
+                told = session.transmitted & SEQUENCE_MASK
+                session.transmitted += 1
         encode = self._encode
         left = encode(now_unix_ns)
-        base = (SIGNED_REPLY if self._signed else OPEN_REPLY).pack(
-            told[0],
-            left,
-            self._error,
-            ssid,
-            encode(received_unix_ns),
-            sequence,
-            sent,
-            error,
-            UNKNOWN_TTL if ttl is None else ttl,
-        )
-        if self._signed:
-            base += _key_of(session).sign(base)
         dscp = traffic_class >> 2 if traffic_class else 0
-        if len(payload) > len(base):
-            region, asked = self._extensions(payload, base, place, session, told, traffic_class)
-            base += region
-            dscp = dscp if asked is None else asked
-        elif len(payload) < len(base):
-            base = base[: len(payload)]
-        if session is not None:
-            session.reply = (told[0], left, SOFTWARE)
+        reply, asked = self._reply(
+            payload, place, session, traffic_class,
+            (told, left, self._error, fields[3], encode(received_unix_ns), fields[0], fields[1],
+             fields[2], UNKNOWN_TTL if ttl is None else ttl),
+        )  # fmt: skip
+        if asked is not None:
+            dscp = asked
+        if session is not None and self._stateful:
+            session.reply = (told, left, SOFTWARE)
         if dscp and self._permitted is not None and dscp not in self._permitted:
             dscp = 0
         self.answered += 1
-        return Answer(base, dscp or None, session, told[0])
+        return _new(Answer, (reply, dscp or None, session, told))
 
-    def sent(self, answer: Answer, key: int) -> None:
-        """An answer was handed to the kernel, which will report its stamp under this key."""
-        if answer.session is None or not self._stateful:
-            return
-        self._awaited[key] = (answer.session, answer.sequence)
-        if len(self._awaited) > UNSTAMPED:
-            del self._awaited[next(iter(self._awaited))]
+    def sent(self, answer: Answer, key: int) -> bool:
+        """An answer was handed to the kernel, which will report its stamp under this key. Whether
+        anybody waits for that: its session has asked for a Follow-Up.
+        """
+        session = answer[2]
+        if session is None or not session.asks:
+            return False
+        awaited = self._awaited
+        awaited[key] = (session, answer[3])
+        if len(awaited) > UNSTAMPED:
+            del awaited[next(iter(awaited))]
+        return True
 
     def transmitted(self, key: int, kernel_unix_ns: int) -> None:
         """The kernel's stamp of an answer: goes into the next reply of its session."""
@@ -239,27 +213,49 @@ class ReflectorSession:
             session, sequence = awaited
             session.stamped = (sequence, self._encode(kernel_unix_ns), SOFTWARE)
 
-    def _refusal(self, payload: bytes, sender: str, sender_port: int, monotonic_ns: int) -> str:
-        """Why not, as far as it can be told without effort; empty where nothing speaks against."""
-        if self._admit is not None:
-            reason = self._admit(sender, monotonic_ns)
-            if reason:
-                return reason
-        if len(payload) < self._shortest:
-            return "too_short"
-        if sender_port == self._port:
-            return "from_our_port"
-        return "reply" if is_reply(payload, authenticated=self._signed) else ""
+    def _reply(
+        self,
+        payload: bytes,
+        place: Place,
+        session: Session | None,
+        traffic_class: int | None,
+        fields: tuple[int, ...],
+    ) -> tuple[bytes, int | None]:
+        """The octets of a reply, and the DSCP that its request asked for."""
+        octets = len(payload)
+        if not self._policy.keys:
+            if octets == BASE_OCTETS:
+                return OPEN_REPLY.pack(*fields), None
+            if octets == _USUAL_OCTETS and payload[_ASKED_AT] == _ASKED_FOLLOW_UP:
+                told = self._follow_up(session)
+                return _USUAL_REPLY.pack(*fields, _ANSWERED_FOLLOW_UP, *told), None
+        base = (SIGNED_REPLY if self._signed else OPEN_REPLY).pack(*fields)
+        if self._signed:
+            base += _key_of(session).sign(base)
+        if octets <= len(base):
+            return base[:octets], None
+        region, asked = self._extensions(payload, base, place, session, traffic_class)
+        return base + region, asked
+
+    def _follow_up(self, session: Session | None) -> _FollowUp:
+        """Tell of a reply before: by the kernel's stamp where one has come since. Once."""
+        if session is None or not self._stateful:
+            return _NOTHING
+        session.asks = True
+        stamped, session.stamped = session.stamped, None
+        return stamped or session.reply
 
     def _authenticate(
         self,
-        place: _Place,
+        place: Place,
         payload: bytes,
         fields: tuple[int, int, int, int],
         received_unix_ns: int,
         monotonic_ns: int,
     ) -> Session | str:
         """The session of a packet that is signed and new, or why it is not answered."""
+        if is_reply(payload, authenticated=True):
+            return "reply"
         session = self._sessions.get(place)
         key = self._signer(payload, session)
         if key is None:
@@ -272,9 +268,7 @@ class ReflectorSession:
             # A packet of an earlier session, or of one with another address, is no beginning.
             if latest is not None and sent_ns <= latest:
                 return "replayed"
-            session = self._begin(place, key, monotonic_ns)
-            if session is None:
-                return "table_full"
+            session = self._table.begin(place, key, monotonic_ns)
             session.replays = ReplayWindow(sequence, sent_ns)
         elif session.replays is None or not session.replays.admit(sequence, sent_ns):
             return "replayed"
@@ -287,49 +281,32 @@ class ReflectorSession:
         keys = self._policy.keys if session is None or session.key is None else (session.key,)
         return next((key for key in keys if key.signed_base(payload)), None)
 
-    def _begin(self, place: _Place, key: Key | None, monotonic_ns: int) -> Session | None:
-        """A new session, where there is room or can be made."""
-        if len(self._sessions) >= self._policy.max_sessions:
-            self._sweep(monotonic_ns)
-            if len(self._sessions) >= self._policy.max_sessions:
-                return None
-        session = self._sessions[place] = Session(key)
-        return session
-
-    def _sweep(self, monotonic_ns: int) -> None:
-        """Forget the silent ones; not more often than once a second."""
-        if self._swept_ns is not None and monotonic_ns - self._swept_ns < SWEEP_NS:
-            return
-        self._swept_ns = monotonic_ns
-        oldest = monotonic_ns - self._policy.idle_ns
-        for place in [one for one, session in self._sessions.items() if session.last_ns < oldest]:
-            del self._sessions[place]
-
     def _extensions(
         self,
         payload: bytes,
         base: bytes,
-        place: _Place,
+        place: Place,
         session: Session | None,
-        told: _Told,
         traffic_class: int | None,
     ) -> Answered:
         """Answer what stands behind the base packet."""
         region = payload[len(base) :]
+        follow_up = self._follow_up(session) if _ASKED_FOLLOW_UP in region else _NOTHING
         if not self._policy.keys:
-            usual = _only_follow_up(region, told[1])
+            usual = _only_follow_up(region, follow_up)
             if usual is not None:
                 return Answered(usual)
         sender, sender_port, local, _ = place
+        replies = 0 if session is None else session.transmitted & SEQUENCE_MASK
         seen = Seen(
             sender=sender,
             sender_port=sender_port,
             local=local,
             local_port=self._port,
             traffic_class=traffic_class,
-            received=told[2] & SEQUENCE_MASK,
-            transmitted=told[2] & SEQUENCE_MASK,
-            follow_up=told[1],
+            received=replies,
+            transmitted=replies,
+            follow_up=follow_up,
             sync_source=self._sync_source,
             permitted_dscps=self._permitted,
             reported_location=self._policy.report_location,

@@ -17,12 +17,12 @@ more bits of dice); in authenticated mode it is signed besides. What is no outco
 
 T3 cannot be stamped by the kernel into its own packet: the Follow-Up extension of the next reply
 brings it (RFC 8972 section 4.7). An answer waits for the next reply of its session, at most until
-its own deadline, and counts with the T3 of the packet where none came (docs/adr/0082).
+its own deadline, and counts with the T3 of the packet where none came (docs/adr/0082). Where a
+reflector has nothing to tell, nothing waits (`follow_ups.py`).
 """
 
 import random
 import struct
-from typing import NamedTuple
 
 from pathbudget.probes.channels import Datagram, DatagramBatch, QueuedError
 from pathbudget.probes.clock import Reading, measure_interval
@@ -39,9 +39,11 @@ from pathbudget.probes.record import (
     Stage,
 )
 from pathbudget.probes.stamp.authentication import Key
+from pathbudget.probes.stamp.events import Counted, Event, Outcome
 from pathbudget.probes.stamp.flight_table import FlightTable
-from pathbudget.probes.stamp.flights import Answer, Flight, SenderState
+from pathbudget.probes.stamp.flights import Answer, Flight
 from pathbudget.probes.stamp.measured import lateness_ns, measured, sent_unix_ns, stamps_of
+from pathbudget.probes.stamp.sender_states import SenderStates
 from pathbudget.probes.stamp.timestamps import encode_error, to_ntp
 from pathbudget.probes.stamp.tlvs import ClassOfService
 from pathbudget.probes.stamp.trailer import Extensions, read_extensions
@@ -59,8 +61,8 @@ from pathbudget.probes.stamp.wire import (
 DICE_BITS = 16
 DICE_NS = 15_259
 """By how much the dice move T1: 2 ** 16 units of NTP time. Part of the error that we state."""
-MOST_SSIDS = 60_000
 _MASK = SEQUENCES - 1
+_new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 _OPEN_QUOTE = struct.Struct("!IQ")
 _SIGNED_QUOTE = struct.Struct("!I12xQ")
 _LOST = {
@@ -68,23 +70,6 @@ _LOST = {
     Direction.REVERSE: "lost_reverse",
     None: "lost_direction_unknown",
 }
-
-
-class Outcome(NamedTuple):
-    """How a shot ended: its RTT sample or failure comes first, then what was measured beside it."""
-
-    series: int
-    samples: tuple[Sample, ...]
-
-
-class Counted(NamedTuple):
-    """Something that is no outcome; series -1 where it cannot be told."""
-
-    series: int
-    word: str
-
-
-Event = Outcome | Counted
 
 
 class SenderSession:
@@ -109,14 +94,11 @@ class SenderSession:
         self._extensions = extensions
         self._fixed = extensions.build(b"") if extensions.key is None else None
         self._key: Key | None = extensions.key
-        self._follow_up = follow_up
         self._dscp = dscp
         self._default_port = default_port
-        self._ssids: set[int] = set()
         self._own_error_ns: int | None = None
         self._error = encode_error(None)
-        self._states: dict[tuple[str, int, int], SenderState] = {}
-        self._peers: set[tuple[str, int]] = set()
+        self._states = SenderStates(rng, self._count_lost, follow_up=follow_up)
         self._table = FlightTable()
         self._flights = self._table.by_t1
         self._events: list[Event] = []
@@ -135,9 +117,7 @@ class SenderSession:
         """Our wall clock was set. A reflector that knows our signed packets would take those of a
         clock set back for replayed ones: begin new sessions.
         """
-        for state in self._states.values():
-            state.losses.finish()
-        self._states.clear()
+        self._states.begin_again()
 
     def next_deadline_ns(self) -> int | None:
         """Monotonic time of the next timeout; None where nothing is under way."""
@@ -150,10 +130,7 @@ class SenderSession:
 
     def request(self, shot: Shot, now: Reading, channel: int = 0) -> tuple[int, bytes]:
         """Begin a packet: its number for `sent` and `refused`, and the octets to send now."""
-        port = shot.target.port or self._default_port
-        state = self._states.get((shot.address, port, channel))
-        if state is None:
-            state = self._begin(shot.address, port, channel)
+        state = self._states.of(shot.address, shot.target.port or self._default_port, channel)
         number = state.next_number
         state.next_number = number + 1
         t1 = to_ntp(now.unix_ns) >> DICE_BITS << DICE_BITS | self._rng.getrandbits(DICE_BITS)
@@ -190,10 +167,8 @@ class SenderSession:
             if flight is not None:
                 answered.append(flight)
         for flight in answered:
-            if not flight.done and flight.answer is not None:
-                state = flight.session
-                if state.held.get(flight.answer.own) is not flight:
-                    self._settle(flight)
+            if not flight.done and flight.session.follow_ups.held is not flight:
+                self._settle(flight)
 
     def expire(self, now: Reading) -> None:
         """Time out what is due, and wait no longer for a Follow-Up. Whatever has come must have
@@ -201,38 +176,14 @@ class SenderSession:
         """
         while (flight := self._table.take_due(now.monotonic_ns)) is not None:
             if flight.answer is not None:
-                flight.session.held.pop(flight.answer.own, None)
+                flight.session.follow_ups.wait_no_longer(flight)
                 self._settle(flight)
             else:
                 self._time_out(flight)
 
     def finish(self) -> None:
         """Nothing more will come: losses that wait for a later answer have no direction."""
-        for state in self._states.values():
-            state.losses.finish()
-
-    def _begin(self, address: str, port: int, channel: int) -> SenderState:
-        plain = canonical(address)
-        state = self._states[address, port, channel] = SenderState(
-            plain,
-            port,
-            channel,
-            self._new_ssid(),
-            follows_up=self._follow_up,
-            count=self._count_lost,
-        )
-        self._peers.add((plain, port))
-        return state
-
-    def _new_ssid(self) -> int:
-        """One of its own for each session (RFC 8972 section 3), as long as there are any left."""
-        if len(self._ssids) > MOST_SSIDS:
-            self._ssids.clear()
-        ssid = self._rng.randrange(1, 0x10000)
-        while ssid in self._ssids:
-            ssid = self._rng.randrange(1, 0x10000)
-        self._ssids.add(ssid)
-        return ssid
+        self._states.finish()
 
     def _signed(self, base: bytes) -> bytes:
         assert self._key is not None
@@ -240,7 +191,7 @@ class SenderSession:
 
     def _arrived(self, datagram: Datagram, now: Reading) -> Flight | None:
         """Look at one datagram; the packet that it answers first."""
-        payload = datagram.payload
+        payload = datagram[0]
         key = self._key
         if key is not None:
             if len(payload) < AUTHENTICATED_OCTETS or not key.signed_base(payload):
@@ -266,37 +217,27 @@ class SenderSession:
         if flight.done or flight.answer is not None:
             self._again(flight, own, now)
             return None
-        flight.answer = Answer(
-            now,
-            datagram.kernel_unix_ns,
-            datagram.sender,
-            datagram.ttl,
-            own,
-            arrived,
-            left,
-            error,
+        flight.answer = _new(
+            Answer,
+            (now, datagram[6], datagram[1], datagram[4], own, arrived, left, error),
         )
         losses = state.losses
         losses.answered(flight.number, own, now.monotonic_ns, 2 * flight.shot.timeout_ns)
         if not losses.stateful and not state.stateless_told:
             state.stateless_told = True
             self._count(flight.shot.series, "stateless_reflector")
-        if state.follows_up or self._dscp:
-            self._extended(flight, own, datagram)
+        if state.follow_ups.known or self._dscp:
+            self._extended(flight, datagram)
         return flight
 
-    def _extended(self, flight: Flight, own: int, datagram: Datagram) -> None:
+    def _extended(self, flight: Flight, datagram: Datagram) -> None:
         """Read the extensions of a reply: when did the one before really leave?"""
-        follow_up, service = read_extensions(datagram.payload, self._key)
-        state = flight.session
-        if state.follows_up:
-            if follow_up is None or (own != 0 and follow_up.timestamp == 0):
-                state.follows_up = False  # it knows no Follow-Up, or keeps no state
-            held, state.held = state.held, {own: flight} if state.follows_up else {}
-            for sequence, waiting in held.items():
-                if follow_up is not None and sequence == follow_up.sequence:
-                    waiting.left_by_kernel = follow_up.timestamp
-                self._settle(waiting)
+        follow_up, service = read_extensions(datagram[0], self._key)
+        follow_ups = flight.session.follow_ups
+        if follow_ups.known:
+            waited = follow_ups.answered(flight, follow_up)
+            if waited is not None:
+                self._settle(waited)
         if self._dscp:
             self._marked(flight.shot.series, service, datagram.traffic_class)
 
@@ -312,7 +253,7 @@ class SenderSession:
             self._count(series, "dscp_changed_reverse")
 
     def _stranger(self, datagram: Datagram) -> None:
-        probed = (canonical(datagram.sender), datagram.sender_port) in self._peers
+        probed = self._states.probes(datagram.sender, datagram.sender_port)
         self._count(-1, "forged" if probed else "foreign")
 
     def _again(self, flight: Flight, own: int, now: Reading) -> None:
@@ -360,7 +301,7 @@ class SenderSession:
         flow = self.flows.get(flight.session.flow)
         self._table.close(flight)
         samples = measured(flight, answer, span, flow, self._own_error_ns)
-        self._events.append(Outcome(shot.series, samples))
+        self._events.append(_new(Outcome, (shot.series, samples)))
 
     def _time_out(self, flight: Flight) -> None:
         shot = flight.shot

@@ -35,6 +35,11 @@ def from_ntp(timestamp: int, near_unix_ns: int) -> int:
     return since_1970 * SECOND_NS + _HALF >> 32
 
 
+def ntp_between(earlier: int, later: int) -> int:
+    """Nanoseconds from one 64 bits of NTP time to another, signed, the shorter way round."""
+    return ((later - earlier + _HALF_ERA & _ALL) - _HALF_ERA) * SECOND_NS + _HALF >> 32
+
+
 def to_ptp(unix_ns: int) -> int:
     """As 64 bits of truncated PTPv2 time."""
     seconds, nanoseconds = divmod(unix_ns, SECOND_NS)

@@ -32,6 +32,9 @@ DEFAULT_PORT = 862
 UNKNOWN_TTL = 255
 """What a reflector writes where it cannot see the TTL (RFC 5357 section 4.2.1)."""
 SEQUENCES = 1 << 32
+LONGEST_HELD = 16
+"""Seconds that a reflector may keep a packet, or its clock be set meanwhile, and it is known for a
+reply all the same."""
 
 OPEN_REQUEST = struct.Struct("!IQHH28x")
 SIGNED_REQUEST = struct.Struct("!I12xQHH68x")
@@ -118,17 +121,19 @@ def is_reply(payload: bytes, *, authenticated: bool = False) -> bool:
     """Whether a packet has the form of a reply, though a request was expected.
 
     A reflector that answered replies could be set against another one, for ever. A request of
-    STAMP is zero where a reply carries T2. A TWAMP request may have padding there, but then not
-    zeros at the five octets where every reply has them: for random octets a chance of one in
-    2 ** 40, or 2 ** 16 where there are no more than 41.
+    STAMP is zero where a reply carries T2. A TWAMP request may have padding there, but then neither
+    zeros at the five octets where a reply of STAMP has them, nor a time within seconds of its own,
+    as a TWAMP reflector that pads with random octets has: for random padding a chance of one in
+    2 ** 27, or 2 ** 16 where there are no more than 41 octets.
     """
     if authenticated:
         return payload[32:40] != _NO_TIME
-    return (
-        payload[16:24] != bytes(8)
-        and payload[38:40] == b"\0\0"
-        and not any(payload[41:BASE_OCTETS])
-    )
+    if payload[16:24] == _NO_TIME:
+        return False
+    if payload[38:40] == b"\0\0" and not any(payload[41:BASE_OCTETS]):
+        return True
+    held = int.from_bytes(payload[4:8]) - int.from_bytes(payload[16:20])
+    return (held + LONGEST_HELD) % SEQUENCES <= 2 * LONGEST_HELD
 
 
 def _at_least_base(payload: bytes) -> bytes:

@@ -28,6 +28,7 @@ from pathbudget.probes.record import AddressFamily
 
 Reflecting = Callable[..., AbstractAsyncContextManager[Reflector]]
 _counter = itertools.count(1)
+LEFT_NS = 1_790_000_000_000_000_000
 
 
 def fresh_address() -> str:
@@ -141,6 +142,7 @@ class Wire:
         self.sent: list[Outgoing] = []
         self.listeners: list[Callable[[DatagramBatch], None]] = []
         self.port = 8620
+        self.stamped = 0
 
     def open_datagrams(
         self,
@@ -156,6 +158,11 @@ class Wire:
     def send(self, datagram: Outgoing) -> int:
         self.sent.append(datagram)
         return len(self.sent) - 1
+
+    def sent_stamps(self) -> list[tuple[int, int]]:
+        """Packet n left at n microseconds past `LEFT_NS`."""
+        first, self.stamped = self.stamped, len(self.sent)
+        return [(key, LEFT_NS + 1_000 * key) for key in range(first, len(self.sent))]
 
     def close(self) -> None:
         self.listeners.clear()

@@ -17,13 +17,15 @@ from pathbudget.agents.reflector.runner import Reflector
 from pathbudget.probes.channels import Datagram, DatagramBatch, Outgoing
 from pathbudget.probes.stamp import tlvs
 from pathbudget.probes.stamp.authentication import Key
-from pathbudget.probes.stamp.timestamps import to_ntp
+from pathbudget.probes.stamp.timestamps import from_ntp, to_ntp
 from pathbudget.probes.stamp.wire import Request, encode_request
 
 KEY = Key("ours", b"0123456789abcdef")
 OTHER_KEY = Key("theirs", b"fedcba9876543210")
 FREE = Rates(10_000_000, 10_000_000)
 HERE = "192.0.2.7"
+LEFT_NS = 1_790_000_000_000_000_000
+"""When the first reply left, as the fixture says."""
 
 
 def plain(number: int = 0, extensions: bytes = b"") -> bytes:
@@ -45,7 +47,7 @@ async def test_a_flood_of_forged_sources_costs_a_bounded_memory_and_rate(wired: 
     options = Options(rates=Rates(per_source=50, total=500), max_sessions=300)
     async with wired(options) as (reflector, wire):
         known = from_source(plain(1))
-        wire.deliver(known)
+        wire.deliver(known, known)
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         dice = random.Random(7)
@@ -59,14 +61,14 @@ async def test_a_flood_of_forged_sources_costs_a_bounded_memory_and_rate(wired: 
         grown = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
         status = reflector.status()
-        assert status.received == 10_001
+        assert status.received == 10_002
         assert status.refused["over_total_rate"] > 0
         assert status.reflected + sum(status.refused.values()) == status.received
         assert status.sessions <= 300
         assert grown < 1_000_000
         reflector._limiter._rates = FREE
         (reply,) = wire.deliver(known)
-        assert reply.payload[:4] == b"\0\0\0\1"  # the second of its session: it was not forgotten
+        assert reply.payload[:4] == b"\0\0\0\2"  # the third of its session: it was not forgotten
 
 
 async def test_one_network_is_never_sent_more_than_its_rate(wired: Any) -> None:
@@ -128,14 +130,14 @@ async def test_a_replayed_authenticated_packet_is_not_answered_again(wired: Any)
         assert len(wire.deliver(from_source(signed(KEY, 3)))) == 1
 
 
-async def test_a_full_table_turns_nobody_away_who_was_there(wired: Any) -> None:
+async def test_a_full_table_has_room_for_a_newcomer_and_keeps_who_was_there(wired: Any) -> None:
     async with wired(Options(max_sessions=2)) as (reflector, wire):
         one, two, three = (from_source(plain(9), port=port) for port in (1001, 1002, 1003))
-        for sender in (one, two, three, one):
+        for sender in (one, one, two, three, one):
             last = wire.deliver(sender)[0]
-        assert last.payload[:4] == b"\0\0\0\1"
+        assert last.payload[:4] == b"\0\0\0\2"
         assert reflector.status().sessions == 2
-        assert wire.deliver(three)[0].payload[:4] == b"\0\0\0\x09"  # without state
+        assert wire.deliver(three)[0].payload[:4] == b"\0\0\0\1"
 
 
 async def test_a_silent_session_makes_room(wired: Any) -> None:
@@ -148,10 +150,23 @@ async def test_a_silent_session_makes_room(wired: Any) -> None:
 
 async def test_two_reflectors_do_not_talk_to_each_other(wired: Any) -> None:
     async with wired(Options()) as (reflector, wire):
-        assert not wire.deliver(from_source(plain(), port=8620))
-        (reply,) = wire.deliver(from_source(plain()))
-        assert not wire.deliver(from_source(reply.payload, port=1234))
-        assert reflector.status().refused == {"from_our_port": 1, "reply": 1}
+        (reply,) = wire.deliver(from_source(plain(), port=8620))
+        assert not wire.deliver(from_source(reply.payload, port=8620))
+        assert reflector.status().refused == {"reply": 1}
+
+
+async def test_the_follow_up_of_one_batch_tells_of_the_reply_before(wired: Any) -> None:
+    """However many packets of a session were read at once."""
+    async with wired(Options(rates=FREE)) as (_, wire):
+        asked = plain(0, tlvs.request(tlvs.Kind.FOLLOW_UP, 16))
+        senders = [from_source(asked, port=port) for _ in range(20) for port in (1001, 1002, 1003)]
+        told = [tlvs.read_follow_up(one.payload[48:]) for one in wire.deliver(*senders)]
+        assert told[:3] == [(0, 0, 0)] * 3
+        for key, follow_up in enumerate(told[3:]):
+            assert follow_up.sequence == key // 3
+            near = time.time_ns()
+            left = from_ntp(follow_up.timestamp, near)
+            assert abs(left - (LEFT_NS + 1_000 * key)) <= 1
 
 
 async def test_what_the_kernel_reports_of_others_is_only_counted(wired: Any) -> None:

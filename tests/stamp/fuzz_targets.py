@@ -12,8 +12,9 @@ from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import AddressFamily, Metric, Target
 from pathbudget.probes.stamp import tlv_answers, tlvs, wire
 from pathbudget.probes.stamp.authentication import Key, ReplayWindow
+from pathbudget.probes.stamp.events import Outcome
 from pathbudget.probes.stamp.reflector_session import ReflectorPolicy, ReflectorSession
-from pathbudget.probes.stamp.sender_session import Outcome, SenderSession
+from pathbudget.probes.stamp.sender_session import SenderSession
 from pathbudget.probes.stamp.timestamps import decode_error, from_ntp, from_ptp, to_ntp
 from pathbudget.probes.stamp.tlv_answers import Seen
 from pathbudget.probes.stamp.tlvs import SyncSource

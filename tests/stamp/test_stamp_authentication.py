@@ -106,7 +106,7 @@ def test_a_sender_whose_clock_was_set_back_a_little_is_still_heard() -> None:
     assert window.admit(2, 1_500)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60))
 def test_no_packet_is_ever_heard_twice(packets: list[tuple[int, int]]) -> None:
     window = ReplayWindow(0, 0)

@@ -42,7 +42,7 @@ OCTETS = st.one_of(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(data=OCTETS)
 def test_what_must_always_hold(name: str, data: bytes) -> None:
     getattr(TARGETS, name)(data)

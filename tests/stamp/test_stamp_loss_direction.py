@@ -73,7 +73,7 @@ def run(way: Way, seed: int, packets: int = 600, timeout: int = 50) -> Told:
     return Told(counts, truth, wrong, without_doubt)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0, 0.5), st.floats(0, 0.5))
 def test_with_order_kept_no_loss_is_told_wrong_and_the_counts_are_exact(
     seed: int, there: float, back: float
@@ -89,7 +89,7 @@ def test_with_order_kept_no_loss_is_told_wrong_and_the_counts_are_exact(
     assert told.counts[None] == sum(number > last for number in told.truth)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1.2, 2.0, 5.0]))
 def test_overtaking_on_the_way_back_changes_nothing(seed: int, overtaken: float) -> None:
     told = run(Way(0.05, 0.05, overtaken_back=overtaken), seed, packets=300)
@@ -97,7 +97,7 @@ def test_overtaking_on_the_way_back_changes_nothing(seed: int, overtaken: float)
     assert told.counts[None] <= 6
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_heavy_overtaking_on_the_way_there_leaves_losses_unknown(seed: int) -> None:
     told = run(Way(0.05, 0.05, overtaken_there=4.0), seed, packets=300)

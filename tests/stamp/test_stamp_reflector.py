@@ -141,8 +141,20 @@ def test_a_reply_is_never_answered_so_two_reflectors_cannot_chase_each_other() -
     assert answer is not None
     assert ask(other, answer.payload, port=862) is None
     assert other.refused == {"reply": 1}
-    assert ask(one, request(), port=862) is None
-    assert one.refused == {"from_our_port": 1}
+    assert ask(one, request(), port=862) is not None  # a sender may have the port that we have
+
+
+def test_a_twamp_reply_with_random_padding_is_not_answered(reflector: ReflectorSession) -> None:
+    """RFC 5357 lets a reflector fill with what it likes: no zeros tell its replies."""
+    dice = random.Random(5)
+    for number in range(50):
+        answer = ask(reflector, request(number))
+        assert answer is not None
+        base = bytearray(answer.payload)
+        base[38:40] = dice.randbytes(2)
+        base[41:44] = b"\1" + dice.randbytes(2)
+        assert ask(reflector, bytes(base), port=862) is None
+    assert reflector.refused == {"reply": 50}
 
 
 def test_a_signed_reply_is_never_answered(keyed: ReflectorSession) -> None:
@@ -163,29 +175,24 @@ def test_who_is_not_admitted_is_counted_under_the_reason() -> None:
     assert reflector.refused == {"not_allowed": 1}
 
 
-def test_a_flood_of_forged_addresses_pushes_nobody_out() -> None:
-    reflector = ReflectorSession(ReflectorPolicy(PORT, max_sessions=10, idle_ns=SECOND_NS))
-    assert must_ask(reflector, request()).sequence == 0
-    for port in range(1_000, 3_000):
-        assert ask(reflector, request(5), port=port, at_ns=100) is not None
-    assert reflector.sessions == 10
-    assert reflector.without_state == 1_991
-    assert must_ask(reflector, request(1), at_ns=200).sequence == 1
-    # When they have been silent for long enough, there is room again.
-    assert must_ask(reflector, request(5), port=50_000, at_ns=2 * SECOND_NS).sequence == 0
-    assert reflector.sessions == 1
-
-
 def test_stamps_that_never_come_take_no_memory(
     reflector: ReflectorSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pathbudget.probes.stamp.reflector_session.UNSTAMPED", 10)
+    packet = request() + tlvs.request(Kind.FOLLOW_UP, 16)
     for number in range(50):
-        answer = ask(reflector, request(number))
+        answer = ask(reflector, packet)
         assert answer is not None
-        reflector.sent(answer, number)
+        assert reflector.sent(answer, number)
     assert len(reflector._awaited) == 10
     reflector.transmitted(3, NOW)  # given up by now
+
+
+def test_no_stamp_is_awaited_for_who_does_not_ask(reflector: ReflectorSession) -> None:
+    for packet in (request(), request() + tlvs.request(Kind.EXTRA_PADDING, 40)):
+        answer = ask(reflector, packet)
+        assert answer is not None
+        assert not reflector.sent(answer, 1)
 
 
 def follow_up_of(answer: Answer | None) -> tlvs.FollowUp:
@@ -272,14 +279,7 @@ def test_overtaken_packets_are_no_replay(keyed: ReflectorSession) -> None:
     assert ask(keyed, packets[1]) is None
 
 
-def test_a_full_table_answers_no_new_authenticated_session() -> None:
-    reflector = ReflectorSession(ReflectorPolicy(PORT, keys=(KEY,), max_sessions=1))
-    assert ask(reflector, signed(0, 0)) is not None
-    assert ask(reflector, signed(0, 1, ssid=8), port=50_000) is None
-    assert reflector.refused == {"table_full": 1}
-
-
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400), st.booleans(), st.booleans())
 def test_no_reply_is_longer_than_its_request(
     payload: bytes, stateful: bool, authenticated: bool

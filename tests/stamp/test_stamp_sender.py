@@ -160,7 +160,7 @@ def test_a_reflector_that_begins_again_accuses_nobody(pair: FakePair) -> None:
 
 def test_numbers_beyond_32_bits(pair: FakePair) -> None:
     pair.step()
-    (state,) = pair.sender._states.values()
+    (state,) = pair.sender._states._states.values()
     (session,) = pair.reflector._sessions.values()
     state.next_number += 2**32 - 5
     state.losses.answered(
@@ -349,6 +349,6 @@ def test_memory_of_what_is_done_is_bounded(pair: FakePair, monkeypatch: pytest.M
     pair.end()
     assert len(pair.sender._flights) <= 51
     assert not pair.sender._table._by_key
-    (state,) = pair.sender._states.values()
+    (state,) = pair.sender._states._states.values()
     assert len(state.losses._answers) < 200
-    assert not state.held
+    assert state.follow_ups.held is None

@@ -55,7 +55,7 @@ def asking(kind: int, value: bytes) -> bytes:
     return tlvs.encode([Tlv(tlvs.UNRECOGNISED, kind, value)])
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(TLVS)
 def test_extensions_are_scapys_byte_for_byte(listed: list[Tlv]) -> None:
     theirs = b"".join(
@@ -65,13 +65,13 @@ def test_extensions_are_scapys_byte_for_byte(listed: list[Tlv]) -> None:
     assert tlvs.encode(listed) == theirs
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(TLVS)
 def test_round_trip(listed: list[Tlv]) -> None:
     assert tlvs.decode(tlvs.encode(listed)) == (listed, b"")
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200))
 def test_nothing_is_lost_of_what_does_not_fit(region: bytes) -> None:
     found, rest = tlvs.decode(region)
@@ -241,7 +241,7 @@ def test_a_sender_reads_nothing_from_a_malformed_one_on() -> None:
     assert tlvs.usable(region, verified=False) == {1: b"x"}
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([None, 0, 3, 40]))
 def test_the_short_way_for_our_own_sender_says_the_same(content: bytes, padded: int | None) -> None:
     region = tlvs.request(Kind.FOLLOW_UP, 16)

@@ -44,7 +44,7 @@ def scapy_error(bits: int) -> object:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(REQUESTS)
 def test_a_request_is_scapys_byte_for_byte(request: Request) -> None:
     theirs = ScapyRequest(
@@ -55,7 +55,7 @@ def test_a_request_is_scapys_byte_for_byte(request: Request) -> None:
     assert wire.encode_request(request) == bytes(octets)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(REPLIES)
 def test_a_reply_is_scapys_byte_for_byte(reply: Reply) -> None:
     theirs = ScapyReply(
@@ -73,7 +73,7 @@ def test_a_reply_is_scapys_byte_for_byte(reply: Reply) -> None:
     assert wire.encode_reply(reply) == bytes(octets)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(REPLIES)
 def test_scapy_reads_the_fields_that_we_wrote(reply: Reply) -> None:
     read = ScapyReply(wire.encode_reply(reply))
@@ -136,7 +136,7 @@ def test_the_reply_of_the_vectors(vectors: Mapping[str, Any]) -> None:
     assert wire.encode_reply(reply) == octets
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(REQUESTS, REPLIES, st.booleans())
 def test_round_trip(request: Request, reply: Reply, authenticated: bool) -> None:
     pad = bytes(16) if authenticated else b""
@@ -167,7 +167,7 @@ def test_the_fields_of_an_authenticated_reply_stand_on_borders_of_16_octets() ->
     assert not any(octets[place] for place in set(range(96)) - written)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(REPLIES)
 def test_the_41_octets_of_an_old_twamp_reflector(reply: Reply) -> None:
     assert wire.decode_reply(wire.encode_reply(reply)[:41]) == reply
@@ -189,7 +189,7 @@ def test_anything_is_read_or_refused(authenticated: bool, octets: bytes) -> None
                 decode(octets, authenticated=authenticated)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(UNIX, st.integers(-(2**30), 2**30))
 def test_no_nanosecond_is_lost_in_either_format(unix_ns: int, off_seconds: int) -> None:
     near = unix_ns + off_seconds * SECOND_NS
@@ -204,7 +204,7 @@ def test_the_era_of_ntp_ends_in_february_2036() -> None:
     assert from_ntp(0, last) == last + SECOND_NS
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**15))
 def test_the_error_that_is_stated_is_the_smallest_that_is_not_too_small(error_ns: int) -> None:
     stated = decode_error(encode_error(error_ns))
@@ -227,7 +227,7 @@ def test_a_clock_that_nobody_vouches_for_states_no_small_error() -> None:
     assert error.multiplier == 255
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(U16)
 def test_an_error_estimate_comes_back_as_it_was(bits: int) -> None:
     assert decode_error(bits).encode() == bits
