@@ -107,6 +107,8 @@ class PathBudget:
             missing_modes=missing,
         )
         verdict, reason = judge(estimate, question)
+        if verdict is Verdict.PASS and self.path.refuses_everybody:
+            verdict, reason = Verdict.UNDECIDED, _refuses_everybody(self.path)
         return BudgetLine(
             region=self.path.region,
             site=self.path.site,
@@ -189,6 +191,13 @@ def allowance_ms(place: _Place) -> float | None:
     if place.direction is not Direction.NETWORK:
         return None
     return place.tier.network_allowance_ms
+
+
+def _refuses_everybody(path: PathSeries) -> str:
+    return (
+        f"{path.target} refused every one of {path.connects} TCP connects: the network would do, "
+        "and no service answers there."
+    )
 
 
 def _with_clock_error(estimate: Estimate, one_way: OneWayTracks | None) -> Estimate:

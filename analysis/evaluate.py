@@ -9,6 +9,7 @@ from pathbudget.analysis.directions import directions_of
 from pathbudget.analysis.findings import (
     clock_findings,
     place_findings,
+    refused_findings,
     resumption_findings,
     sample_findings,
     service_findings,
@@ -218,6 +219,7 @@ class _Evaluator:
         first = candidates[0]
         reflected = self.reflected.get((first.region, first.site), [])
         self.findings += unreachable_findings(candidates)
+        self.findings += refused_findings(candidates)
         self.findings += service_findings(candidates)
         for path in candidates:
             self.findings += path.findings

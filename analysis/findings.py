@@ -111,8 +111,31 @@ def unreachable_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
             ),
         )
         for path in candidates
-        if path.answered == 0 and path.attempts
+        if path.answered == 0 and path.attempts and not path.refused
     ]
+
+
+def refused_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
+    """Targets that refused connections: the network is there, the service is not."""
+    return [
+        Finding(
+            kind=FindingKind.REFUSED,
+            region=path.region,
+            site=path.site,
+            text=(
+                f"{path.target} over {path.family or 'any address family'} refused "
+                f"{path.refused} of {path.connects} TCP connects: {_what_refusals_mean(path)}"
+            ),
+        )
+        for path in candidates
+        if path.refused
+    ]
+
+
+def _what_refusals_mean(path: PathSeries) -> str:
+    if path.refuses_everybody:
+        return "the network gets there, and no service answers."
+    return "each is a round trip of the network and counts as a lost connection."
 
 
 def service_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
@@ -121,7 +144,7 @@ def service_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
     for path in candidates:
         attempts = sum(track.n for track in path.setups.values())
         failed = sum(track.losses for track in path.setups.values())
-        if path.answered and attempts and failed == attempts:
+        if path.answered and failed == attempts > 0 and not path.refuses_everybody:
             text = (
                 f"not one of {attempts} connections to {path.target} over "
                 f"{path.family or 'any address family'} could be set up: its warm lines say what "

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pathbudget.analysis.results import Finding, FindingKind, Pair
-from pathbudget.analysis.series import NS_PER_MS, Series
+from pathbudget.analysis.series import NS_PER_MS, REFUSALS, Series
 from pathbudget.probes.record import Metric
 from pathbudget.sites.geodesy import distance_km, floor_rtt_ms
 
@@ -25,14 +25,17 @@ class Nearest:
     noise_ms: float
 
 
+ROUND_TRIPS = (Metric.RTT, Metric.CONNECT, REFUSALS)
+
+
 def nearest_answers(
     series: Sequence[Series], *, behind_middlebox: bool = False
 ) -> dict[int, Nearest]:
-    """Smallest round trip per vantage, over ICMP echoes and TCP connects of every target.
+    """Smallest round trip per vantage, over ICMP echoes and TCP connects, refused ones too.
 
     Where a middlebox answers those, TLS flights are what went all the way.
     """
-    metrics = (Metric.TLS_HANDSHAKE,) if behind_middlebox else (Metric.RTT, Metric.CONNECT)
+    metrics = (Metric.TLS_HANDSHAKE,) if behind_middlebox else ROUND_TRIPS
     best: dict[int, Nearest] = {}
     for one in series:
         if one.key.metric not in metrics:

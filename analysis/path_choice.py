@@ -11,7 +11,7 @@ import numpy as np
 
 from pathbudget.analysis.quantiles import loss_interval
 from pathbudget.analysis.results import Finding, FindingKind, Mode
-from pathbudget.analysis.series import NS_PER_MS, Series, Track, merged
+from pathbudget.analysis.series import NS_PER_MS, REFUSALS, Series, Track, merged
 from pathbudget.probes.record import AddressFamily, Metric
 
 SERVER_COMPUTE_NS = 5_000_000
@@ -34,6 +34,15 @@ class PathSeries:
     setups: dict[Mode, Track]
     noise_floor_ns: int | None
     findings: tuple[Finding, ...] = ()
+    refused: int = 0
+    """How many TCP connects were refused."""
+    connects: int = 0
+    """How many TCP connects there were."""
+
+    @property
+    def refuses_everybody(self) -> bool:
+        """Whether the network got there and no connection was let in."""
+        return 0 < self.connects == self.refused
 
     @property
     def answered(self) -> int:
@@ -130,7 +139,13 @@ def _path(
         },
         noise_floor_ns=candidate.noise_floor_ns,
         findings=tuple(findings),
+        refused=_number_of(candidate.track(REFUSALS)),
+        connects=_number_of(candidate.track(Metric.CONNECT)),
     )
+
+
+def _number_of(track: Track | None) -> int:
+    return 0 if track is None else track.n
 
 
 def _setup(candidate: _Candidate, mode: Mode) -> Track | None:

@@ -150,6 +150,7 @@ class FindingKind(StrEnum):
     SYN_RETRANSMITTED = "syn_retransmitted"
     ADDRESS_CHANGED = "address_changed"
     UNREACHABLE = "unreachable"
+    REFUSED = "refused"
     UNKNOWN_PLACE = "unknown_place"
     UNMEASURED = "unmeasured"
     USER_CLOCK = "user_clock"

@@ -3,7 +3,8 @@
 A series is (region, site, target, address, probe, metric, mode, family, loaded): IPv4 and IPv6,
 two addresses, two connection modes, an idle path and one that our own traffic loads are never mixed
 here. What is in no series is in `excluded`, with the reason; nothing else is left out, but for the
-one-way transit times: their level is the offset of two clocks, and `packets` reads them.
+one-way transit times: their level is the offset of two clocks, and `packets` reads them. A refused
+connect is in two series: a loss among the connects, and a number among the refusals.
 """
 
 import bisect
@@ -13,17 +14,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values
 from pathbudget.probes.record import (
     ClockSource,
+    Failure,
     FailureKind,
     Flag,
     Measurement,
     Metric,
     Sample,
+    Stage,
 )
 
 NS_PER_MS = 1_000_000.0
@@ -34,6 +38,9 @@ WALL_CLOCKS = frozenset({ClockSource.KERNEL, ClockSource.KERNEL_RECEIVE, ClockSo
 
 OFFSETS = frozenset({Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE})
 """Numbers between two clocks, which may be below zero and are no distribution of a delay."""
+
+REFUSALS = "connect_refused"
+"""Metric of the series of refused connects: SYN to RST, a round trip and no connection."""
 
 NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
 """Failures of this host: the network was not asked, so they are no loss (RFC 7680).
@@ -184,22 +191,25 @@ class SeriesCollector:
     def add(self, measurement: Measurement) -> None:
         """Sort the samples of one measurement into their series."""
         vantage = self._vantages.setdefault(measurement.vantage.name, len(self._vantages))
-        builders: dict[tuple[str, str | None, bool], SeriesBuilder] = {}
+        builders: _Builders = {}
         for sample, loaded in zip(measurement.samples, loaded_samples(measurement), strict=True):
             if sample.metric in OFFSETS:
                 continue
             value = self._value_ns(sample, measurement)
             if value is None:
                 continue
-            word = (sample.metric, sample.mode, loaded)
+            metric = sample.metric
+            refused = metric == Metric.CONNECT and Flag.REFUSED in sample.flags
+            word = (REFUSALS if refused else metric, sample.mode, loaded)
             builder = builders.get(word)
             if builder is None:
-                builder = builders[word] = self._builder(measurement, sample, loaded)
-            builder.sent.append(sample.sent_unix_ns)
-            builder.values.append(value)
-            builder.vantages.append(vantage)
-            builder.sequence.append(sample.seq)
-            _note(builder, sample)
+                builder = builders[word] = self._builder(measurement, *word)
+            _append(builder, sample, value, vantage)
+            if refused:
+                word = (metric, sample.mode, loaded)
+                builder = builders.get(word) or self._builder(measurement, *word)
+                builders[word] = builder
+                _append(builder, _as_loss(sample), LOST, vantage)
 
     def finish(self) -> tuple[dict[SeriesKey, Series], tuple[str, ...]]:
         """All series in their order, and the names of the vantages by number."""
@@ -210,14 +220,16 @@ class SeriesCollector:
         keys = sorted(self._builders, key=SeriesKey.sort_key)
         return {key: self._builders.pop(key).finish(renumber) for key in keys}, names
 
-    def _builder(self, measurement: Measurement, sample: Sample, loaded: bool) -> SeriesBuilder:
+    def _builder(
+        self, measurement: Measurement, metric: str, mode: str | None, loaded: bool
+    ) -> SeriesBuilder:
         key = SeriesKey(
             *place_of(measurement),
             target=measurement.target.name,
             address=measurement.address,
             probe=measurement.probe,
-            metric=sample.metric,
-            mode=None if sample.mode is None else str(sample.mode),
+            metric=metric,
+            mode=None if mode is None else str(mode),
             family=None if measurement.family is None else str(measurement.family),
             loaded=loaded,
         )
@@ -275,6 +287,24 @@ class SeriesCollector:
 
     def _exclude(self, what: str, why: str) -> None:
         self.excluded[what, why] += 1
+
+
+_Builders = dict[tuple[str, str | None, bool], SeriesBuilder]
+"""By metric, mode and load, of one measurement."""
+
+
+def _append(builder: SeriesBuilder, sample: Sample, value: float, vantage: int) -> None:
+    builder.sent.append(sample.sent_unix_ns)
+    builder.values.append(value)
+    builder.vantages.append(vantage)
+    builder.sequence.append(sample.seq)
+    _note(builder, sample)
+
+
+def _as_loss(sample: Sample) -> Sample:
+    """A refused connect as a connection that did not come about."""
+    failure = Failure(FailureKind.REFUSED, Stage.CONNECT)
+    return msgspec.structs.replace(sample, value_ns=None, failure=failure)
 
 
 def _note(builder: SeriesBuilder, sample: Sample) -> None:

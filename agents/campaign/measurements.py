@@ -12,7 +12,14 @@ from pathbudget.probes.clock import Clock
 from pathbudget.probes.errors import SpoolError
 from pathbudget.probes.host_watch import HostWatch
 from pathbudget.probes.identifiers import new_id
-from pathbudget.probes.record import ClockQuality, NoiseFloor, Sample
+from pathbudget.probes.record import (
+    ClockQuality,
+    FailureKind,
+    Flag,
+    Metric,
+    NoiseFloor,
+    Sample,
+)
 
 
 class OpenMeasurements:
@@ -40,6 +47,7 @@ class OpenMeasurements:
         self._scheduling = scheduling
         self._on_trouble = on_trouble
         self._epochs: dict[int, Epoch] = {}
+        self._waited_ns = 0
 
     def begin(self, epoch: Epoch, plan: VantagePlan) -> None:
         """Open the measurement of an epoch."""
@@ -84,7 +92,9 @@ class OpenMeasurements:
         self._progress.samples += 1
         stamps = sample.stamps
         if stamps is not None and stamps.user_received_ns and stamps.kernel_received_ns:
-            self._host.note_receive_lag(stamps.user_received_ns - stamps.kernel_received_ns)
+            lag_ns = stamps.user_received_ns - stamps.kernel_received_ns
+            # A negative lag is a stepped clock, and is not counted.
+            self._host.note_receive_lag(max(0, lag_ns - self._waited_ns) if lag_ns > 0 else lag_ns)
         if sample.metric == epoch.spec.primary_metric:
             self._probe_ended(epoch, sample)
 
@@ -98,11 +108,17 @@ class OpenMeasurements:
         if number >= 0:
             self._sink.count(number, word)
 
+    def waited(self, ns: int) -> None:
+        """See `contract.ProbeEnvironment`."""
+        self._waited_ns = ns
+
     def _probe_ended(self, epoch: Epoch, sample: Sample) -> None:
         epoch.answered += 1
         if sample.lateness_ns is not None:
             self._host.note_send_lateness(sample.lateness_ns)
-        if sample.failure is not None:
-            kind = str(sample.failure.kind)
+        kind = "" if sample.failure is None else str(sample.failure.kind)
+        if Flag.REFUSED in sample.flags and sample.metric == Metric.CONNECT:
+            kind = FailureKind.REFUSED  # a round trip, but who counts on a connection has none
+        if kind:
             failures = self._progress.failures
             failures[kind] = failures.get(kind, 0) + 1

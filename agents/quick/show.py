@@ -15,11 +15,12 @@ from pathbudget.analysis.results import (
     Verdict,
 )
 
-ORDER = ("resolve", "rtt", "connect", "tls_handshake", "setup")
+ORDER = ("resolve", "rtt", "connect", "connect_refused", "tls_handshake", "setup")
 NAMES = {
     "resolve": "resolve",
     "rtt": "ICMP RTT",
     "connect": "TCP connect",
+    "connect_refused": "TCP refusal",
     "tls_handshake": "TLS flight",
     "setup": "set-up",
 }
@@ -64,7 +65,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
     name = NAMES[summary.metric]
     if summary.mode and summary.metric in ("tls_handshake", "setup"):
         name += f" {summary.mode}"
-    if summary.metric in ("resolve", "connect") and summary.probe != "tcp":
+    if summary.metric in ("resolve", "connect", "connect_refused") and summary.probe != "tcp":
         name += f" ({summary.probe})"
     if summary.family == "ipv6":
         name += " v6"

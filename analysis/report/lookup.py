@@ -19,7 +19,7 @@ from pathbudget.analysis.results import (
 
 PairKey = tuple[str, str]
 
-METRIC_ORDER = ("rtt", "connect", "tls_handshake", "setup")
+METRIC_ORDER = ("rtt", "connect", "connect_refused", "tls_handshake", "setup")
 """Which series stands for a pair: the one nearest to the bare path."""
 
 

@@ -64,7 +64,7 @@ def test_a_run_with_closed_streams_measures_and_stores(tmp_path: Path, closed: s
     )
     store = tmp_path / "store"
     done = shell(("run", str(tmp_path / "campaign.toml"), "--store", str(store)), closed)
-    assert done.returncode == 4, done.stderr  # refused connections: measured, and no number
+    assert done.returncode == 4, done.stderr  # refused: round trips, and not one connection
     listed = shell(("store", "list", str(store), "--format", "json"), "")
     assert '"samples": 10' in listed.stdout, listed.stdout
     assert not list((store / "spool").iterdir())

@@ -19,6 +19,7 @@ LOOKS = {
     "json": (HOST, "--insecure", "--json"),
     "verified": (HOST,),
     "unknown": ("nowhere.invalid",),
+    "closed": (f"{RESPONDER}:9",),
     "no zone": ("[fe80::cd:1]:443",),
 }
 """Looks that take their seconds all at once."""
@@ -95,6 +96,17 @@ def test_failures_are_shown_and_nothing_answered_is_exit_code_4(looks: Looks) ->
     assert done.returncode == 4
     assert "name not found" in done.stdout or "resolver" in done.stdout
     assert "Not one probe was answered" in done.stderr
+
+
+def test_a_port_that_refuses_is_a_round_trip_and_no_connection(looks: Looks) -> None:
+    rows = looks["closed"].stdout.splitlines()
+    (connect,) = [row for row in rows if row.startswith("TCP connect  ")]
+    assert connect.split()[2:] == ["15", "15", "refused"]
+    (refusal,) = [row for row in rows if row.startswith("TCP refusal  ")]
+    assert refusal.split()[2:4] == ["15", "0"]
+    assert "pass" not in looks["closed"].stdout.split()
+    assert "no service answers" in looks["closed"].stdout
+    assert max(len(row) for row in rows if not row.startswith(("Note", "Undecided"))) <= 80
 
 
 def test_a_host_is_printed_as_it_was_written(looks: Looks) -> None:
