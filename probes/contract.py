@@ -55,6 +55,8 @@ class ProbeEnvironment:
 
     `emit(series, sample)` delivers one result; `count(series, word)` counts something that is no
     sample (``foreign``, ``late``, ``duplicate``, ``corrupt``); series -1 where it is unknown.
+    `waited(ns)` says that the samples that follow were read up to so much later because the probe
+    wanted it so (packets are gathered); that is no lag of the host.
     """
 
     network: "Network"
@@ -62,6 +64,7 @@ class ProbeEnvironment:
     rng: random.Random
     emit: Callable[[int, Sample], None]
     count: Callable[[int, str], None]
+    waited: Callable[[int], None] = lambda _: None
 
 
 class Probe(Protocol):

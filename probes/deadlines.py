@@ -5,8 +5,9 @@ passed over when they reach the head, so an answer costs nothing here.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from pathbudget.probes.contract import Shot
 from pathbudget.probes.icmp_flight import Flight
 
 
@@ -16,19 +17,23 @@ class Deadlines:
     def __init__(self) -> None:
         self._queues: dict[int, deque[int]] = {}
 
-    def add(self, timeout_ns: int, number: int, alive: Mapping[int, Flight]) -> None:
-        """A probe has begun, no earlier than those before it.
+    def add_all(self, shots: Sequence[Shot], first: int, alive: Mapping[int, Flight]) -> None:
+        """Probes have begun, numbered from `first` on, no earlier than those before them.
 
         Two that have ended leave for each that comes: where every probe is answered before anybody
-        asks for a deadline, the queue would grow for ever otherwise.
+        asks for a deadline, a queue would grow for ever otherwise.
         """
-        queue = self._queues.get(timeout_ns)
-        if queue is None:
-            queue = self._queues[timeout_ns] = deque()
-        for _ in range(2):
+        timeout_ns = -1
+        queue: deque[int] = deque()
+        for number, shot in enumerate(shots, first):
+            if shot.timeout_ns != timeout_ns:
+                timeout_ns = shot.timeout_ns
+                queue = self._queues.setdefault(timeout_ns, deque())
             if queue and queue[0] not in alive:
                 queue.popleft()
-        queue.append(number)
+                if queue and queue[0] not in alive:
+                    queue.popleft()
+            queue.append(number)
 
     def __len__(self) -> int:
         """Entries held, those of ended probes among them."""

@@ -62,6 +62,10 @@ class FakeIcmpChannel:
         self._answer(self._host.path(address), message, address)
         return key
 
+    def glance(self) -> None:
+        """See `channels.IcmpChannel.glance`."""
+        self.poll()
+
     def poll(self) -> None:
         """See `channels.IcmpChannel.poll`."""
         batch, self._waiting = self._waiting, IcmpBatch()

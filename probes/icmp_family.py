@@ -8,7 +8,7 @@ from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_family
-from pathbudget.probes.icmp_session import Counted, IcmpSession, Outcome
+from pathbudget.probes.icmp_session import Counted, Event, IcmpSession, Outcome
 from pathbudget.probes.record import AddressFamily, Stage
 
 RETIRED_NS = 10_000_000_000
@@ -40,6 +40,7 @@ class IcmpFamily:
         self._retired: list[tuple[int, IcmpChannel, Cancellable]] = []
         self._opened = 0
         self._channels: list[tuple[int, IcmpChannel]] = []
+        self._busy = False
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -55,10 +56,15 @@ class IcmpFamily:
 
     def fire_all(self, shots: Sequence[Shot]) -> None:
         """Send them now, in their order."""
-        self.idle.clear()
-        for start in range(0, len(shots), AT_ONCE):
-            self._fire(shots[start : start + AT_ONCE])
-        self._report()
+        if not self._busy:
+            self._busy = True
+            self.idle.clear()
+        if len(shots) <= AT_ONCE:
+            self._fire(shots)
+        else:
+            for start in range(0, len(shots), AT_ONCE):
+                self._fire(shots[start : start + AT_ONCE])
+        self._report(self._session.events())
 
     def close(self) -> None:
         """Give the sockets back."""
@@ -75,7 +81,9 @@ class IcmpFamily:
     def _fire(self, shots: Sequence[Shot]) -> None:
         session = self._session
         now = self._watcher.read()
-        begun = [session.request(shot, now) for shot in shots]
+        begun = session.request_all(shots, now)
+        if self._alarm is not None:
+            self._mind_the_alarm(shots, self._alarm_ns - now.monotonic_ns)
         if not self._channels:
             failure = no_family(self._family, Stage.SEND)
             for number, _ in begun:
@@ -93,22 +101,26 @@ class IcmpFamily:
     def _send(self, index: int, shots: Sequence[Shot], begun: list[tuple[int, bytes]]) -> None:
         number_of_channel, channel = self._channels[index]
         session = self._session
-        messages = [(begun[n][1], shot.address) for n, shot in enumerate(shots)]
+        messages = [(one[1], shot.address) for one, shot in zip(begun, shots, strict=True)]
         refused = session.all_sent(begun, number_of_channel, channel.send_all(messages))
         if refused:
             now = self._watcher.read()
             for number, failure in refused:
                 session.refused(number, failure, now)
         # Most stamps, and on short paths most answers, are there by now: no wake-up is needed.
-        channel.poll()
+        channel.glance()
 
     def _open(self, index: int) -> tuple[int, IcmpChannel] | None:
         self._opened += 1
         number = self._opened
 
         def listen(batch: IcmpBatch) -> None:
-            self._session.receive(number, batch, self._watcher.read())
-            self._report()
+            session = self._session
+            session.receive(number, batch, self._watcher.read())
+            waited = self._environment.waited
+            waited(batch.waited_ns)
+            self._report(session.events())
+            waited(0)
 
         channel = self._environment.network.open_icmp(self._family, listen, self._packet)
         if channel is None:
@@ -116,20 +128,22 @@ class IcmpFamily:
         self._session.flows.socket_has(index, channel.identifier)
         return number, channel
 
-    def _report(self) -> None:
+    def _report(self, events: Sequence[Event]) -> None:
         """Hand on what has happened, and be woken for the next timeout."""
-        emit = self._environment.emit
-        for event in self._session.events():
-            if isinstance(event, Outcome):
-                emit(event[0], event[1])
-            else:
-                self._counted(event)
-        if self._session.flows.rotated:
-            self._renew_all()
-        if self._session.under_way:
-            self._set_alarm()
-        else:
+        if events:
+            emit = self._environment.emit
+            for event in events:
+                if isinstance(event, Outcome):
+                    emit(event[0], event[1])
+                else:
+                    self._counted(event)
+            if self._session.flows.rotated:
+                self._renew_all()
+        if not self._session.under_way:
+            self._busy = False
             self.idle.set()
+        elif self._alarm is None:
+            self._set_alarm()
 
     def _counted(self, event: Counted) -> None:
         self._environment.count(event.series, event.word)
@@ -160,17 +174,21 @@ class IcmpFamily:
         channel.close()
         self._session.channel_closed(number)
 
-    def _set_alarm(self) -> None:
-        """Be woken for a timeout, unless an alarm that comes no later is set."""
-        due_ns = self._session.next_deadline_ns()
-        if due_ns is None:
-            return
-        if self._alarm is not None:
-            if self._alarm_ns <= due_ns:
+    def _mind_the_alarm(self, shots: Sequence[Shot], rings_in_ns: int) -> None:
+        """Give up an alarm that would come too late for one of these."""
+        for shot in shots:
+            if shot.timeout_ns < rings_in_ns:
+                assert self._alarm is not None
+                self._alarm.cancel()
+                self._alarm = None
                 return
-            self._alarm.cancel()
-        self._alarm_ns = due_ns
-        self._alarm = self._environment.network.call_at(due_ns, self._expire)
+
+    def _set_alarm(self) -> None:
+        """Be woken for the next timeout."""
+        due_ns = self._session.next_deadline_ns()
+        if due_ns is not None:
+            self._alarm_ns = due_ns
+            self._alarm = self._environment.network.call_at(due_ns, self._expire)
 
     def _expire(self) -> None:
         self._alarm = None
@@ -180,4 +198,4 @@ class IcmpFamily:
         for _, channel, _ in self._retired:
             channel.poll()
         self._session.expire(self._watcher.read())
-        self._report()
+        self._report(self._session.events())

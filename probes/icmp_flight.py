@@ -15,6 +15,7 @@ from pathbudget.probes.clock import (
     ORDER_TOLERANCE_NS,
     STEP_TOLERANCE_NS,
     Reading,
+    StampedInterval,
     measure_interval,
     step_between,
 )
@@ -23,14 +24,19 @@ from pathbudget.probes.record import (
     HOST_BUSY_NS,
     ClockSource,
     Failure,
+    FailureKind,
     Flag,
     Metric,
     Sample,
+    Stage,
     Stamps,
 )
 
 # Looking up a member of an enumeration costs as much as packing a packet.
 _RTT, _KERNEL = Metric.RTT, ClockSource.KERNEL
+UNREADABLE = Failure(
+    FailureKind.LOCAL, Stage.WAIT, "answered, but the kernel's stamp is missing or cannot be read"
+)
 
 
 class Flow(msgspec.Struct, gc=False):
@@ -69,8 +75,8 @@ class Flight(msgspec.Struct, gc=False):
     duplicated: bool = False
 
 
-def measured_simply(flight: Flight, now: Reading) -> Sample | None:
-    """The sample of a probe with both kernel stamps and nothing odd about it; None for others.
+def measured_simply(flight: Flight, now: Reading, waited_ns: int = 0) -> Sample | None:
+    """The sample of a probe in time with both kernel stamps and nothing odd; None for others.
 
     What `measured` says at a tenth of the cost: here every nanosecond is paid for each packet.
     """
@@ -96,9 +102,10 @@ def measured_simply(flight: Flight, now: Reading) -> Sample | None:
     if (
         -STEP_TOLERANCE_NS <= now[1] - sent_unix - enclosing <= STEP_TOLERANCE_NS
         and 0 <= value_ns <= enclosing + ORDER_TOLERANCE_NS
+        and value_ns <= shot.timeout_ns
         and user_sent <= ORDER_TOLERANCE_NS
         and lateness_ns - user_sent <= HOST_BUSY_NS
-        and received - value_ns <= HOST_BUSY_NS
+        and received - value_ns <= HOST_BUSY_NS + waited_ns
     ):
         stamps = Stamps(due, user_sent, 0, value_ns, received)
         return Sample(
@@ -120,13 +127,26 @@ def measured_simply(flight: Flight, now: Reading) -> Sample | None:
     return None
 
 
-def measured(flight: Flight, answer: Answer, now: Reading) -> Sample:
-    """The sample of a probe that was answered by a proper reply."""
+def measured(flight: Flight, answer: Answer, now: Reading, waited_ns: int = 0) -> Sample:
+    """The sample of a probe that was answered by a proper reply.
+
+    One that lay unread for up to `waited_ns` because we wanted it so has no number where only the
+    clock of user space could give one: that would be our own waiting.
+    """
     sender, ttl, kernel_received, _ = answer
     span = measure_interval(flight.sent, now, flight.kernel_sent_unix_ns, kernel_received)
-    sent_unix_ns, stamps, lateness_ns, busy = _when(flight, now, kernel_received, span.stepped)
+    stepped = span.stepped
+    if waited_ns and span.source is ClockSource.USER:
+        began = flight.kernel_sent_unix_ns
+        found = span_across_steps(flight.sent, now, began, kernel_received)
+        if found is None:
+            return failed(flight, UNREADABLE, now, waited_ns=waited_ns)
+        span = found
+    sent_unix_ns, stamps, lateness_ns, busy = _when(
+        flight, now, kernel_received, stepped, waited_ns
+    )
     marks = (
-        (Flag.CLOCK_STEP, span.stepped),
+        (Flag.CLOCK_STEP, stepped),
         (Flag.DUPLICATED, flight.duplicated),
         (Flag.HOST_BUSY, busy),
     )
@@ -145,14 +165,51 @@ def measured(flight: Flight, answer: Answer, now: Reading) -> Sample:
     )
 
 
+def span_across_steps(
+    sent: Reading, received: Reading, kernel_sent: int | None, kernel_received: int | None
+) -> StampedInterval | None:
+    """The time between two kernel stamps with a step of the wall clock around; None: nobody knows.
+
+    Each stamp was given before the step or after it. What would lie outside of the two readings is
+    ruled out; where a small step leaves both possible, the longer span stands. It is too long by
+    the step at most.
+    """
+    if kernel_received is None:
+        return None
+    slack = ORDER_TOLERANCE_NS + sent.error_ns + received.error_ns
+    earliest, latest = sent.monotonic_ns - slack, received.monotonic_ns + slack
+
+    def possible(stamp: int) -> list[tuple[bool, int]]:
+        offsets = ((False, sent.offset_ns), (True, received.offset_ns))
+        times = [(after, stamp - offset) for after, offset in offsets]
+        return [(after, time) for after, time in times if earliest <= time <= latest]
+
+    source = ClockSource.KERNEL_RECEIVE
+    begins = [(False, sent.monotonic_ns)]
+    if kernel_sent is not None:
+        source, begins = ClockSource.KERNEL, possible(kernel_sent)
+    spans = [
+        end - begin
+        for begin_after, begin in begins
+        for end_after, end in possible(kernel_received)
+        if end_after >= begin_after and end >= begin
+    ]
+    return StampedInterval(max(spans), source, stepped=True) if spans else None
+
+
 def failed(
-    flight: Flight, failure: Failure, now: Reading, *, responder: str | None = None
+    flight: Flight,
+    failure: Failure,
+    now: Reading,
+    *,
+    responder: str | None = None,
+    waited_ns: int = 0,
 ) -> Sample:
     """The sample of a probe without a number. Its answer is looked at only for its stamps."""
     came = None if flight.answer is None else flight.answer[2]
     stepped = bool(step_between(flight.sent, now))
     read = None if flight.answer is None else now
-    sent_unix_ns, stamps, lateness_ns, busy = _when(flight, read, came, stepped)
+    sent_unix_ns, stamps, lateness_ns, busy = _when(flight, read, came, stepped, waited_ns)
     return Sample(
         seq=flight.shot.seq,
         metric=_RTT,
@@ -167,7 +224,11 @@ def failed(
 
 
 def _when(
-    flight: Flight, now: Reading | None, kernel_received: int | None, stepped: bool
+    flight: Flight,
+    now: Reading | None,
+    kernel_received: int | None,
+    stepped: bool,
+    waited_ns: int,
 ) -> tuple[int, Stamps, int, bool]:
     """Time sent, stamps, lateness, and whether this host was late to send or to read."""
     shot, sent = flight.shot, flight.sent
@@ -187,7 +248,7 @@ def _when(
         # By the monotonic clock, so that no step of the other one gets in.
         received = user_sent + now.monotonic_ns - sent.monotonic_ns
         if came is not None and not stepped:
-            busy = busy or received - came > HOST_BUSY_NS
+            busy = busy or received - came > HOST_BUSY_NS + waited_ns
     stamps = Stamps(due, user_sent, None if kernel_sent is None else 0, came, received)
     return sent_unix_ns, stamps, lateness_ns, busy
 

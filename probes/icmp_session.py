@@ -30,7 +30,7 @@ from pathbudget.probes.deadlines import Deadlines
 from pathbudget.probes.failures import from_icmp, timed_out
 from pathbudget.probes.icmp_flight import Flight, canonical, failed, measured, measured_simply
 from pathbudget.probes.icmp_flows import Flows
-from pathbudget.probes.icmp_wire import Echo, QuotedEcho, RequestTemplate
+from pathbudget.probes.icmp_wire import Echo, QuotedEcho, RequestTemplate, reply_fields
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Sample, Stage
 
 REMEMBERED_PROBES = 1 << 17
@@ -106,18 +106,31 @@ class IcmpSession:
 
     def events(self) -> list[Event]:
         """What has happened since the last call, in order."""
+        if not self._events:
+            return []
         events, self._events = self._events, []
         return events
 
     def request(self, shot: Shot, now: Reading) -> tuple[int, bytes]:
         """Begin a probe: its number and the message to send now."""
-        number = self._number
-        self._number = number + 1
-        flow = self.flows.of(shot.address, shot.seq)
-        message, balance = self._build(flow.identifier, flow.checksum, number)
-        self._flights[number] = Flight(number, shot, flow, balance, now)
-        self._deadlines.add(shot.timeout_ns, number, self._flights)
-        return number, message
+        return self.request_all((shot,), now)[0]
+
+    def request_all(self, shots: Sequence[Shot], now: Reading) -> list[tuple[int, bytes]]:
+        """`request` for each of them, in this order. Paid for each packet, so no calls in between
+        that a loop can do without.
+        """
+        first = number = self._number
+        begun: list[tuple[int, bytes]] = []
+        flow_of, build, flights = self.flows.of, self._build, self._flights
+        for shot in shots:
+            flow = flow_of(shot.address, shot.seq)
+            message, balance = build(flow.identifier, flow.checksum, number)
+            flights[number] = Flight(number, shot, flow, balance, now)
+            begun.append((number, message))
+            number += 1
+        self._number = number
+        self._deadlines.add_all(shots, first, flights)
+        return begun
 
     def flow_index(self, number: int) -> int:
         """Which of the flows a probe that has just begun belongs to."""
@@ -161,17 +174,16 @@ class IcmpSession:
         """Work through what was read at one wake-up of one channel."""
         keys = self._by_key.get(channel)
         if keys:
+            take = keys.pop
             for key, kernel_unix_ns in batch.sent:
-                flight = keys.pop(key, None)
+                flight = take(key, None)
                 if flight is not None:
                     flight.kernel_sent_unix_ns = kernel_unix_ns
         answered: list[Flight] = []
         for error in batch.errors:
             self._error_queued(error, answered)
-        for arrival in batch.arrivals:
-            self._arrived(arrival, answered)
-        for flight in answered:
-            self._settle(flight, now)
+        self._all_arrived(batch.arrivals, answered)
+        self._settle_all(answered, now, batch.waited_ns)
 
     def expire(self, now: Reading) -> None:
         """Time out what is due. Whatever has come must have been given to `receive` before."""
@@ -179,34 +191,40 @@ class IcmpSession:
             failure = timed_out(Stage.WAIT, flight.shot.timeout_ns)
             self._time_out(flight, failed(flight, failure, now))
 
-    def _arrived(self, arrival: Arrival, answered: list[Flight]) -> None:
-        """Look at one message. An undamaged first reply under our identifier is known at once."""
-        message, sender, ttl, stamp = arrival
-        if len(message) == self._whole_bytes:
-            fields = icmp_wire.reply_fields(message)
-            kind, checksum, identifier, sequence, token, balance, high, low = fields
-            flight = self._flights.get(high << 32 | low if high else low)
-            if flight is not None and flight.answer is None:
-                flow = flight.flow
+    def _all_arrived(self, arrivals: Sequence[Arrival], answered: list[Flight]) -> None:
+        """Look at each message. An undamaged first reply under our identifier is known at once."""
+        whole_bytes, ours, kind_of_reply = self._whole_bytes, self._token_bytes, self._reply_kind
+        flights, pattern, read, v6 = self._flights, self._pattern, reply_fields, not self._v4
+        for arrival in arrivals:
+            message = arrival[0]
+            if len(message) == whole_bytes:
+                kind, checksum, identifier, sequence, token, balance, high, low = read(message)
+                flight = flights.get(high << 32 | low)
                 if (
-                    token == self._token_bytes
-                    and kind == self._reply_kind
+                    flight is not None
+                    and token == ours
+                    and flight.answer is None
+                    and kind == kind_of_reply
                     and balance == flight.balance
-                    and identifier == flow.identifier
+                    and identifier == flight.flow.identifier
                     and sequence == low & 0xFFFF
-                    and (checksum == flow.reply_checksum or not self._v4)
-                    and message[24:] == self._pattern
+                    and (v6 or checksum == flight.flow.reply_checksum)
+                    and message[24:] == pattern
                 ):
-                    flight.answer = (sender, ttl, stamp, None)
+                    flight.answer = (arrival[1], arrival[2], arrival[3], None)
                     answered.append(flight)
-                    return
-        reply = icmp_wire.parse_reply(self._family, message)
+                    continue
+            self._arrived(arrival, answered)
+
+    def _arrived(self, arrival: Arrival, answered: list[Flight]) -> None:
+        """Look at one message that is no such reply."""
+        reply = icmp_wire.parse_reply(self._family, arrival.message)
         if reply is not None:
             self._reply(reply, arrival, answered)
             return
-        quoted = icmp_wire.parse_error(self._family, message)
+        quoted = icmp_wire.parse_error(self._family, arrival.message)
         if quoted is not None:
-            self._failed(quoted, sender, stamp, answered, checked=False)
+            self._failed(quoted, arrival.sender, arrival.kernel_unix_ns, answered, checked=False)
 
     def _error_queued(self, error: QueuedError, answered: list[Flight]) -> None:
         echo = icmp_wire.parse_request(self._family, error.quoted)
@@ -302,20 +320,27 @@ class IcmpSession:
             flight.answer = (sender, ttl, kernel_unix_ns, failure)
             answered.append(flight)
 
-    def _settle(self, flight: Flight, now: Reading) -> None:
-        """Turn the answer of a probe into its outcome."""
-        shot = flight.shot
-        sample = measured_simply(flight, now)
-        if sample is None or sample.value_ns is None or sample.value_ns > shot.timeout_ns:
-            self._settle_with_care(flight, now)
-        else:
+    def _settle_all(self, answered: Sequence[Flight], now: Reading, waited_ns: int) -> None:
+        """Turn the answers of probes into their outcomes."""
+        if not answered:
+            return
+        flights, done, ended = self._flights, self._remembered(), self._events.append
+        for flight in answered:
+            sample = measured_simply(flight, now, waited_ns)
+            if sample is None:
+                self._settle_with_care(flight, now, waited_ns)
+                continue
             flight.flow.losses = 0
-            self._close(flight, sample, timed_out_=False)
+            # `_close`, for a probe whose send stamp has come
+            number, series = flight.number, flight.shot.series
+            del flights[number]
+            done[number & (REMEMBERED_PROBES - 1)] = series << 1
+            ended(_new(Outcome, (series, sample)))
 
-    def _settle_with_care(self, flight: Flight, now: Reading) -> None:
+    def _settle_with_care(self, flight: Flight, now: Reading, waited_ns: int) -> None:
         shot, answer = flight.shot, flight.answer
         assert answer is not None
-        sample = measured(flight, answer, now)
+        sample = measured(flight, answer, now, waited_ns)
         if (sample.value_ns or 0) > shot.timeout_ns:
             self._count(shot.series, "late")
             self._time_out(flight, failed(flight, timed_out(Stage.WAIT, shot.timeout_ns), now))
@@ -326,7 +351,7 @@ class IcmpSession:
         else:
             same = canonical(sender) == flight.flow.address
             responder = shot.address if same else sender
-            sample = failed(flight, failure, now, responder=responder)
+            sample = failed(flight, failure, now, responder=responder, waited_ns=waited_ns)
         self._close(flight, sample, timed_out_=False)
 
     def _time_out(self, flight: Flight, sample: Sample) -> None:
@@ -343,10 +368,13 @@ class IcmpSession:
         if flight.kernel_sent_unix_ns is None and flight.place is not None:
             channel, key = flight.place
             self._by_key.get(channel, {}).pop(key, None)
+        self._remembered()[number & (REMEMBERED_PROBES - 1)] = series << 1 | timed_out_
+        self._events.append(_new(Outcome, (series, sample)))
+
+    def _remembered(self) -> "array[int]":
         if not self._done:
             self._done = array("q", bytes(8 * REMEMBERED_PROBES))
-        self._done[number & (REMEMBERED_PROBES - 1)] = series << 1 | timed_out_
-        self._events.append(_new(Outcome, (series, sample)))
+        return self._done
 
     def _ended(self, number: int) -> tuple[int, bool]:
         """Series of a probe that has ended, and whether it timed out; -1 where forgotten."""

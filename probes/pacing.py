@@ -3,6 +3,7 @@
 The rules of `channels.Network.pace`:
 
 - What is due goes out in one call, in the order of `due`; nothing is early, dropped or reordered.
+- Calls are at least `GAP_NS` apart, so at tens of thousands of items a second several share one.
 - After a stall everything that is late is delivered, at most `AT_ONCE` items a call. Between two
   calls the event loop has its turn, so answers are read while a backlog goes out. How fast a
   backlog may leave is for `due` to say: it is read item by item, and each may name a later time.
@@ -20,6 +21,9 @@ Due = TypeVar("Due")
 
 AT_ONCE = 64
 """Items a call at most, but for those due at the very same time: they stay together."""
+GAP_NS = 100_000
+"""No two calls come closer than this, but in a backlog; twice as far apart where a call had several
+items. A wake-up costs as much as several sends, and what is due meanwhile is late by no more."""
 AT_THE_START = 1
 """Monotonic time that has always passed: `due` is read in the event loop, not by the caller."""
 
@@ -73,27 +77,33 @@ class Pacer(Generic[Due]):
 
     def _deliver(self) -> None:
         batch: list[tuple[int, Due]] = []
+        now_ns = self._now_ns()
         try:
-            self._collect(batch, self._now_ns())
+            self._collect(batch, now_ns)
         finally:
             if batch:
                 self._fire(batch)
         if self._over:  # `fire` has called `cancel`
             return
-        if self._next is not None:
-            self._alarm.set(self._next[0])
-        else:
+        following = self._next
+        if following is None:
             self.cancel()
             self._finished()
+        elif not batch or following[0] <= now_ns:
+            self._alarm.set(following[0])
+        else:
+            gap_ns = GAP_NS if len(batch) == 1 else 2 * GAP_NS
+            self._alarm.set(max(following[0], now_ns + gap_ns))
 
     def _collect(self, batch: list[tuple[int, Due]], now_ns: int) -> None:
         """Move what is due into `batch`; `_next` is then the first that is not, None at the end."""
+        due = self._due
         item, self._next = self._next, None
         if item is None:
-            item = next(self._due, None)
+            item = next(due, None)
         while item is not None and item[0] <= now_ns:
             if len(batch) >= AT_ONCE and item[0] != batch[-1][0]:
                 break
             batch.append(item)
-            item = next(self._due, None)
+            item = next(due, None)
         self._next = item
