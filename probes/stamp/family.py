@@ -19,10 +19,11 @@ from pathbudget.probes.stamp.sender_session import SenderSession
 
 AT_ONCE = 64
 """Requests that leave on one reading of the clocks and, where it can be, in one system call."""
-CLOCK_ASKED_NS = 16_000_000_000
-"""How often the kernel is asked how good our clock is; its bound grows by 500 us a second."""
+CLOCK_ASKED_NS = 1_000_000_000
+"""How often our clock's own word is looked up: by a survey that costs microseconds to look at."""
 
 AskClock = Callable[[], ClockQuality]
+"""How right our clock is, at once: see `clock_survey.ClockSurvey.now`."""
 
 
 class StampFamily:
@@ -33,6 +34,7 @@ class StampFamily:
         environment: ProbeEnvironment,
         family: AddressFamily,
         session: SenderSession,
+        watcher: ClockWatcher,
         ask_clock: AskClock,
         *,
         default_port: int,
@@ -44,8 +46,8 @@ class StampFamily:
         self._ask_clock = ask_clock
         self._default_port = default_port
         self._signed = signed
-        self._watcher = ClockWatcher(environment.clock)
-        self._steps = 0
+        self._watcher = watcher
+        self._steps = watcher.steps
         self._asked_ns: int | None = None
         self._alarm: Cancellable | None = None
         self._alarm_ns = 0
@@ -127,15 +129,17 @@ class StampFamily:
 
     def _look_at_clock(self, now: Reading) -> None:
         """Keep up what we claim of our clock, and whether it was set."""
-        if self._asked_ns is None or now.monotonic_ns - self._asked_ns > CLOCK_ASKED_NS:
+        stepped = self._watcher.steps != self._steps
+        if stepped:
+            self._steps = self._watcher.steps
+            if self._signed:
+                self._session.clock_stepped()
+        due = self._asked_ns is None or now.monotonic_ns - self._asked_ns > CLOCK_ASKED_NS
+        if due or stepped:
             self._asked_ns = now.monotonic_ns
             quality = self._ask_clock()
             vouched = quality.sync_state is SyncState.SYNCHRONISED
             self._session.claim_clock(quality.offset_bound_ns if vouched else None)
-        if self._watcher.steps != self._steps:
-            self._steps = self._watcher.steps
-            if self._signed:
-                self._session.clock_stepped()
 
     def _report(self) -> None:
         """Hand on what has happened, and be woken for the next timeout."""

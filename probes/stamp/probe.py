@@ -7,7 +7,8 @@ counts as an answer, `measured.py` for the numbers.
 from collections.abc import Sequence
 
 from pathbudget.probes.channels import PacketOptions
-from pathbudget.probes.clock_quality import read_clock_quality
+from pathbudget.probes.clock import ClockWatcher
+from pathbudget.probes.clock_survey import ClockSurvey
 from pathbudget.probes.contract import (
     Cost,
     Options,
@@ -55,9 +56,11 @@ class StampProbe:
         self,
         environment: ProbeEnvironment,
         options: Options,
-        ask_clock: AskClock = read_clock_quality,
+        ask_clock: AskClock | None = None,
     ) -> None:
         self._families: dict[AddressFamily, StampFamily] = {}
+        watcher = ClockWatcher(environment.clock)
+        ask_clock = ask_clock or ClockSurvey(environment.clock, watcher).now
         extensions = _extensions(options, _key(options), environment.rng.randbytes(LARGEST))
         try:
             for family in AddressFamily:
@@ -73,6 +76,7 @@ class StampProbe:
                     environment,
                     family,
                     session,
+                    watcher,
                     ask_clock,
                     default_port=DEFAULT_PORT,
                     signed=extensions.key is not None,
