@@ -11,8 +11,8 @@ While packets are gathered they are read by whoever sends next after HOLD_NS, an
 by an alarm. This module decides; it reads no socket and no clock.
 """
 
-HOLD_NS = 2_500_000
-LONGEST_NS = 5_000_000
+HOLD_NS = 4_000_000
+LONGEST_NS = 8_000_000
 WAKES = 32
 SECOND_NS = 1_000_000_000
 ENTER_PER_SECOND, LEAVE_PER_SECOND = 1_000, 400

@@ -12,6 +12,7 @@ The rules of `channels.Network.pace`:
   the exception goes to whoever called back: the exception handler of the event loop.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -24,6 +25,8 @@ AT_ONCE = 64
 GAP_NS = 100_000
 """No two calls come closer than this, but in a backlog; twice as far apart where a call had several
 items. A wake-up costs as much as several sends, and what is due meanwhile is late by no more."""
+READ_AHEAD = 2
+"""Items read after a call, so that what it takes to work out a schedule makes no send late."""
 AT_THE_START = 1
 """Monotonic time that has always passed: `due` is read in the event loop, not by the caller."""
 
@@ -56,7 +59,8 @@ class Pacer(Generic[Due]):
         self._fire = fire
         self._finished = finished
         self._now_ns = now_ns
-        self._next: tuple[int, Due] | None = None
+        self._ahead: deque[tuple[int, Due]] = deque()
+        self._broken: BaseException | None = None
         self._over = False
         self._alarm = alarm(self._ring)
         self._alarm.set(AT_THE_START)
@@ -85,25 +89,41 @@ class Pacer(Generic[Due]):
                 self._fire(batch)
         if self._over:  # `fire` has called `cancel`
             return
-        following = self._next
-        if following is None:
+        while len(self._ahead) < READ_AHEAD and self._read():
+            pass
+        if self._ahead:
+            self._alarm.set(self._wake_at_ns(now_ns, len(batch)))
+        elif self._broken is not None:
+            raise self._broken
+        else:
             self.cancel()
             self._finished()
-        elif not batch or following[0] <= now_ns:
-            self._alarm.set(following[0])
-        else:
-            gap_ns = GAP_NS if len(batch) == 1 else 2 * GAP_NS
-            self._alarm.set(max(following[0], now_ns + gap_ns))
 
     def _collect(self, batch: list[tuple[int, Due]], now_ns: int) -> None:
-        """Move what is due into `batch`; `_next` is then the first that is not, None at the end."""
-        due = self._due
-        item, self._next = self._next, None
+        """Move what is due into `batch`; what is ahead is then not due, or too much at once."""
+        ahead = self._ahead
+        while ahead or self._read():
+            item = ahead[0]
+            if item[0] > now_ns or (len(batch) >= AT_ONCE and item[0] != batch[-1][0]):
+                return
+            batch.append(ahead.popleft())
+
+    def _read(self) -> bool:
+        """Read one item; false at the end. What `due` raises is kept until all before it is out."""
+        if self._broken is not None:
+            return False
+        try:
+            item = next(self._due, None)
+        except BaseException as error:  # noqa: BLE001 - raised by `_deliver`
+            self._broken = error
+            return False
         if item is None:
-            item = next(due, None)
-        while item is not None and item[0] <= now_ns:
-            if len(batch) >= AT_ONCE and item[0] != batch[-1][0]:
-                break
-            batch.append(item)
-            item = next(due, None)
-        self._next = item
+            return False
+        self._ahead.append(item)
+        return True
+
+    def _wake_at_ns(self, now_ns: int, sent: int) -> int:
+        next_ns = self._ahead[0][0]
+        if not sent or next_ns <= now_ns:  # a backlog
+            return next_ns
+        return max(next_ns, now_ns + (GAP_NS if sent == 1 else 2 * GAP_NS))

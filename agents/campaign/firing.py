@@ -20,7 +20,7 @@ from pathbudget.probes.channels import Cancellable
 from pathbudget.probes.clock import Clock
 from pathbudget.probes.contract import BatchProbe, Probe, Shot
 from pathbudget.probes.network import Network
-from pathbudget.probes.record import Failure, FailureKind, Sample, Stage
+from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Sample, Stage
 
 Due = Sequence[tuple[int, DueShot]]
 
@@ -119,24 +119,26 @@ class Firing:
         self.stop()
 
     def _send(self, due: Due) -> None:
-        now_ns = self._clock.monotonic_ns()
-        late_ns = now_ns - due[len(due) // 2][0]
-        self._keeping_up.note(len(due), late_ns)
+        """One reading of the clock for all: each probe reads it again as it sends."""
+        now_ns, start_ns = self._clock.monotonic_ns(), self._start_ns
+        self._keeping_up.note(len(due), now_ns - due[len(due) // 2][0])
+        current, batching, behind = self._current, self._batching, self._keeping_up.behind
         batches: dict[str, list[Shot]] = {}
         singles: list[tuple[Epoch, int, int]] = []
         for _, (offset_ns, series, seq) in due:
-            epoch = self._current[series]
+            epoch = current[series]
             epoch.fired += 1
-            if self._keeping_up.behind:
+            if behind:
                 self._measurements.count(epoch.number, "host_busy")
-            name = epoch.plan.probe
-            if name in self._batching and epoch.family is not None and len(due) > 1:
-                shot = self._shot(epoch, seq, self._start_ns + offset_ns, now_ns)
-                batches.setdefault(name, []).append(shot)
+            name, due_ns = epoch.plan.probe, start_ns + offset_ns
+            if name not in batching or epoch.family is None:
+                singles.append((epoch, seq, due_ns))
+            elif name in batches:
+                batches[name].append(_shot(epoch, epoch.family, seq, due_ns, now_ns))
             else:
-                singles.append((epoch, seq, self._start_ns + offset_ns))
+                batches[name] = [_shot(epoch, epoch.family, seq, due_ns, now_ns)]
         for name, shots in batches.items():
-            self._batching[name].fire_all(shots)
+            batching[name].fire_all(shots)
         for epoch, seq, due_ns in singles:
             self._send_one(epoch, seq, due_ns)
         self._progress.fired += len(due)
@@ -148,21 +150,7 @@ class Firing:
         if probe is None or epoch.family is None:
             self._emit_unsent(epoch, seq, max(0, now_ns - due_ns))
         else:
-            probe.fire(self._shot(epoch, seq, due_ns, now_ns))
-
-    def _shot(self, epoch: Epoch, seq: int, due_ns: int, now_ns: int) -> Shot:
-        assert epoch.family is not None
-        return Shot(
-            series=epoch.number,
-            seq=seq,
-            target=epoch.plan.target,
-            address=epoch.address,
-            family=epoch.family,
-            timeout_ns=epoch.plan.timeout_ns,
-            lateness_ns=max(0, now_ns - due_ns),
-            resolve=epoch.resolves,
-            due_ns=due_ns,
-        )
+            probe.fire(_shot(epoch, epoch.family, seq, due_ns, now_ns))
 
     def _emit_unsent(self, epoch: Epoch, seq: int, lateness_ns: int) -> None:
         forbidden = self._forbidden.get(epoch.plan.probe)
@@ -175,3 +163,18 @@ class Firing:
             lateness_ns=lateness_ns,
         )
         self._measurements.emit(epoch.number, sample)
+
+
+def _shot(epoch: Epoch, family: AddressFamily, seq: int, due_ns: int, now_ns: int) -> Shot:
+    plan, late_ns = epoch.plan, now_ns - due_ns
+    return Shot(  # by place: naming the fields costs as much again
+        epoch.number,
+        seq,
+        plan.target,
+        epoch.address,
+        family,
+        plan.timeout_ns,
+        max(0, late_ns),
+        epoch.resolves,
+        due_ns,
+    )

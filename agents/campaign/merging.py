@@ -15,8 +15,9 @@ Shot = tuple[int, int, int]
 
 AHEAD = 8
 """Times drawn from a stream at once."""
-PER_WINDOW = 64
-"""Shots that a window holds on average: what is sorted, and drawn anew, in one go."""
+PER_WINDOW = 8
+"""Shots that a window holds on average: what is sorted, and drawn anew, in one go. More would be
+faster on the whole, but each window makes a send wait."""
 
 
 def merge(streams: Sequence[Iterator[int]], mean_gap_ns: float) -> Iterator[Shot]:

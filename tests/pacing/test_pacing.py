@@ -12,7 +12,7 @@ from pathbudget.probes import timer
 from pathbudget.probes.channels import Cancellable
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.network import SystemNetwork
-from pathbudget.probes.pacing import AT_ONCE
+from pathbudget.probes.pacing import AT_ONCE, GAP_NS, READ_AHEAD
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -111,6 +111,16 @@ def test_items_of_one_time_stay_together_however_many_they_are() -> None:
     assert [len(batch) for _, batch in watched.calls] == [3 * AT_ONCE, 1]
 
 
+def test_close_items_share_a_call_and_none_waits_longer_than_for_that() -> None:
+    watched = Watched()
+    offsets = [number * GAP_NS // 5 for number in range(1_000)]
+    watched.pace(*offsets)
+    watched.clock.advance(SECOND)
+    assert [due for due, _ in watched.delivered()] == offsets
+    assert len(watched.calls) <= 102
+    assert max(at - batch[0][0] for at, batch in watched.calls) <= 2 * GAP_NS
+
+
 def test_lateness_does_not_add_up() -> None:
     """Each wait is for a time of the schedule, never for a span after the send before."""
     watched = Watched()
@@ -125,7 +135,7 @@ def test_the_schedule_is_read_only_as_far_as_needed() -> None:
     endless = itertools.count(MS, MS)
     watched.pace_items((offset, "") for offset in endless)
     watched.clock.advance(10 * MS)
-    assert next(endless) == 12 * MS  # ten were fired, the eleventh waits
+    assert next(endless) == (11 + READ_AHEAD) * MS  # ten were fired, the others wait
 
 
 def test_after_cancel_nothing_goes_out_and_the_end_is_not_said() -> None:
