@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,15 +120,30 @@ def _forget(workers: Sequence[WorkerState], spool: Path, state: RunState) -> Non
 
 
 def _account(workers: Sequence[WorkerState], outcome: Outcome) -> None:
+    outcome.problems.extend(shared_problems(workers))
     for worker in workers:
         name = worker.plan.vantage.name
         outcome.fired += worker.report.fired
         outcome.samples += worker.report.samples
         outcome.failures.update(worker.report.failures)
-        outcome.problems.extend(f"vantage {name}: {problem}" for problem in worker.problems)
         if worker.died:
             outcome.stopped_early = True
             outcome.problems.append(f"vantage {name}: its worker stopped early: {worker.died}")
+
+
+def shared_problems(workers: Iterable[WorkerState]) -> list[str]:
+    """What the workers complain of; what several say in the same words stands there once."""
+    complaining: dict[str, list[str]] = {}
+    for worker in workers:
+        for problem in dict.fromkeys(worker.problems):
+            complaining.setdefault(problem, []).append(worker.plan.vantage.name)
+    return [f"{_vantages(names)}: {problem}" for problem, names in complaining.items()]
+
+
+def _vantages(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"vantage {names[0]}"
+    return f"vantage {names[0]} and {len(names) - 1} more"
 
 
 def _commit(workers: Sequence[WorkerState], store: Store, outcome: Outcome) -> None:
