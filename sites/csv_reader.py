@@ -64,7 +64,10 @@ def _rows(text: str, file: str, faults: list[Fault]) -> list[Row] | None:
                 rows.append((line, [cell.strip() for cell in cells]))
             line = reader.line_num + 1
     except csv.Error as error:
-        problem = f"not CSV: {error}"
+        told = "".join(
+            letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(error)
+        )
+        problem = f"not CSV: {told}"
         faults.append(Fault(file, f"line {line}", problem, "quotation marks in pairs"))
         return None
     return rows[1:] if rows and rows[0][1][0] == "sep=" else rows

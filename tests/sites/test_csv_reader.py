@@ -88,6 +88,7 @@ CASES = [
     (HEADER + "a,1,2,1\na,1,2,1\n", "line 3, column name", "already the name", "each name once"),
     (HEADER + ",1,2,1\n", "line 2, column name", "is missing", "text"),
     (HEADER + "a,32,8,-96,8,1\n", "line 2", "6 cells under 4 columns", "quotation marks"),
+    ('"\t"\n""0', "line 2", r"not CSV: '\t' expected after", "quotation marks in pairs"),
     (HEADER + 'a,"32,8",2,1\n', "line 2, column latitude", "has a decimal comma", "semicolons"),
     (
         "name;latitude;longitude;weight\na;1,5;2;1\nb;1.5;2;1\n",
