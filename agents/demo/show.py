@@ -59,7 +59,7 @@ def _cell(line: BudgetLine | None) -> Text:
         return Text("not measured")
     cell = Text(_ms(line.value_ms) + " ")
     cell.append(line.verdict.value, style=STYLES[line.verdict])
-    cell.append(f"\n{_ms(line.low_ms)}..{_ms(line.high_ms)} n={line.n}", style="dim")
+    cell.append(f"\n{_ms(line.low_ms)}..{_ms(line.high_ms, 'no limit')} n={line.n}", style="dim")
     return cell
 
 
@@ -79,5 +79,6 @@ def _where(finding: Finding) -> str:
     return f"{place}: " if place and place not in finding.text else ""
 
 
-def _ms(value: float | None) -> str:
-    return "unbounded" if value is None else f"{value:.1f}"
+def _ms(value: float | None, absent: str = "unbounded") -> str:
+    """A column takes 15 characters: ``113.6..no limit``."""
+    return absent if value is None else f"{value:.1f}"

@@ -30,6 +30,7 @@ from pathbudget.analysis.stream_results import (
 )
 
 ROWS = 1000
+DIRECTIONS_SHOWN = 60
 
 WAY_WORDS = {Way.FORWARD: "there", Way.REVERSE: "back", Way.ROUND_TRIP: "round trip"}
 
@@ -44,11 +45,17 @@ def stream_section(lookup: Lookup) -> Section:
         return Section("variation", "Variation and loss by direction", (Paragraph(text),))
     blocks: list[Block] = [
         Paragraph(
-            "PDV is the delay over the smallest one of the same path (RFC 5481), IPDV the delay "
-            "less that of the packet sent before (RFC 3393, signed); both of packets that arrived. "
-            "There and back are told apart by a reflector; the offset of its clock cancels, its "
-            "skew is taken out, and what is left of it is in the interval. A one-way delay is as "
-            "good as the clocks say they are, and stands with that error."
+            "How unsteady the paths are, and which way. Variation (PDV, RFC 5481) is how much "
+            "longer a packet took than the quickest one of its path: at p95, 95 of 100 that "
+            "arrived took at most that much longer. Under each number stands its interval."
+        ),
+        *_directions_table(lookup),
+        Paragraph(
+            "Where a reflector runs at the site, the way there and the way back are told apart. "
+            "Its clock need not agree with ours: a constant difference does not matter to "
+            "variation, the drift is taken out, and what remains of it is in the interval. "
+            "One-way delays do depend on the clocks and stand with the error that those state. "
+            "IPDV is the difference between a packet and the one sent before it (RFC 3393)."
         ),
         _variation_table(lookup),
     ]
@@ -59,6 +66,30 @@ def stream_section(lookup: Lookup) -> Section:
     if lookup.evaluation.under_load:
         blocks.append(_load_table(lookup))
     return Section("variation", "Variation and loss by direction", tuple(blocks))
+
+
+def _directions_table(lookup: Lookup) -> tuple[Table, ...]:
+    """Both directions of a pair in one row, where a reflector told them apart."""
+    rows: list[Row] = []
+    for stream in lookup.evaluation.streams:
+        ways = {way.way: way for way in stream.ways}
+        if stream.loaded or not {Way.FORWARD, Way.REVERSE} <= set(ways):
+            continue
+        there, back = ways[Way.FORWARD], ways[Way.REVERSE]
+        variation = (_bounded(there.pdv_p95_ms), _bounded(back.pdv_p95_ms))
+        place = (lookup.region(stream.region), lookup.site(stream.site))
+        floor = NOT_KNOWN if stream.noise_floor_ms is None else fine_ms(stream.noise_floor_ms)
+        rows.append((*place, *variation, _loss(there), _loss(back), floor))
+    if not rows:
+        return ()
+    shown, note = shortened(tuple(rows), DIRECTIONS_SHOWN, "rows")
+    heads = (
+        *(column(word) for word in ("Region", "Site")),
+        *(number(f"Variation {way}, p95") for way in ("there", "back")),
+        *(number(f"Lost {way}") for way in ("there", "back")),
+        number("Noise floor"),
+    )
+    return (Table("There and back", heads, shown, note),)
 
 
 def _name(stream: StreamSummary) -> str:

@@ -32,6 +32,10 @@ def test_both_directions_stand_in_the_report_with_their_definitions() -> None:
     name = "| west | alpha | stamp, west-1 to alpha-edge, ipv4 |"
     assert row(text, f"{name} there | 1,000 |")
     assert row(text, f"{name} round trip | 1,000 |")
+    at_a_glance = text.partition("There and back")[2].partition("Variation, loss and order")[0]
+    assert "| Variation there, p95 | Variation back, p95 | Lost there | Lost back |" in at_a_glance
+    (both,) = (line for line in at_a_glance.splitlines() if line.startswith("| west | alpha |"))
+    assert len(both.split(" | ")) == 7
     assert "nobody vouches" in text
     assert "stepped" in text
     assert render_html(found)
