@@ -84,7 +84,7 @@ def check(content: bytes) -> ImportReport:
     return report
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(results | anything, min_size=1, max_size=4), st.booleans())
 def test_results_of_any_content(values: list[Any], as_array: bool) -> None:
     lines = [json.dumps(value) for value in values]
@@ -94,13 +94,13 @@ def test_results_of_any_content(values: list[Any], as_array: bool) -> None:
         assert report.results == len(values)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes(content: bytes) -> None:
     check(content)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(
     st.binary(max_size=200), st.sampled_from([b"[", b"{", b"\x1f\x8b\x08\x00", b"BZh9", b'[{"fw":'])
 )
@@ -109,7 +109,9 @@ def test_any_bytes_behind_a_likely_beginning(content: bytes, beginning: bytes) -
 
 
 @pytest.mark.needs("data")
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_real_lines_with_bytes_changed(data: st.DataObject, real_lines: Any) -> None:
     start = data.draw(st.integers(0, len(real_lines) - 3))
