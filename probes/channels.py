@@ -105,15 +105,12 @@ class IcmpChannel(Protocol):
 
     def glance(self) -> None:
         """After sends: `poll`, unless the channel gathers what comes and it is too early."""
-        ...
 
     def poll(self) -> None:
         """Report now what has come; used before something is declared lost."""
-        ...
 
     def close(self) -> None:
         """Give the socket back."""
-        ...
 
 
 class Datagram(NamedTuple):
@@ -169,7 +166,6 @@ class DatagramChannel(Protocol):
 
     def poll(self) -> None:
         """Report now what has come; used before something is declared lost."""
-        ...
 
     def sent_stamps(self) -> list[tuple[int, int]]:
         """Read the kernel stamps of what has left until now, instead of waiting for a batch: who
@@ -179,7 +175,6 @@ class DatagramChannel(Protocol):
 
     def close(self) -> None:
         """Give the socket back."""
-        ...
 
 
 class Segment(NamedTuple):
@@ -214,11 +209,9 @@ class SegmentChannel(Protocol):
 
     def poll(self) -> None:
         """Report now what has come; used before something is declared lost."""
-        ...
 
     def close(self) -> None:
         """Give the socket back."""
-        ...
 
 
 class ReservedPorts(Protocol):
@@ -231,7 +224,6 @@ class ReservedPorts(Protocol):
 
     def close(self) -> None:
         """Let others have them."""
-        ...
 
 
 class RoundTrip(NamedTuple):
@@ -246,19 +238,15 @@ class TcpListener(Protocol):
 
     def connected(self) -> None:
         """The handshake is complete."""
-        ...
 
     def failed(self, error: OSError, icmp: QueuedError | None) -> None:
         """The connection is dead; `icmp` where a router or host said why."""
-        ...
 
     def sent(self, last_byte: int, kernel_unix_ns: int) -> None:
         """The byte of this offset has left this host (a second report is a retransmission)."""
-        ...
 
     def received(self, data: bytes, kernel_unix_ns: int | None) -> None:
         """Bytes came; the stamp is that of the last one. Empty: the other side has closed."""
-        ...
 
 
 class TcpChannel(Protocol):
@@ -280,15 +268,12 @@ class TcpChannel(Protocol):
 
     def send(self, data: bytes) -> None:
         """Send all of it, as the kernel takes it."""
-        ...
 
     def finish(self) -> None:
         """Close in good order: FIN, then read what still comes for a moment (no reset)."""
-        ...
 
     def close(self) -> None:
         """Close at once."""
-        ...
 
 
 class Cancellable(Protocol):
@@ -296,7 +281,6 @@ class Cancellable(Protocol):
 
     def cancel(self) -> None:
         """Do not call."""
-        ...
 
 
 class LoopbackTest(NamedTuple):
@@ -318,13 +302,11 @@ class Network(Protocol):
 
     async def wait_until(self, monotonic_ns: int) -> None:
         """Return when the monotonic clock says so, as precisely as this host can."""
-        ...
 
     def look_up(
         self, host: str, family: AddressFamily, done: Callable[["Resolution | Failure"], None]
     ) -> None:
         """Resolve through the system's resolver; `done` is called in the event loop."""
-        ...
 
     async def resolve(self, host: str, family: AddressFamily) -> "Resolution | Failure":
         """Resolve through the system's resolver. Never blocks the loop, never raises."""
