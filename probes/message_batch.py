@@ -37,7 +37,7 @@ from pathbudget.probes.packets import (
 
 SLOTS = 128
 MSG_DONTWAIT = 0x40
-NAMES_REMEMBERED = 65_536
+NAMES_REMEMBERED = 16_384
 _SECOND_NS = 1_000_000_000
 _NAME_V4 = struct.Struct("@HH4s8x")
 _NAME_V6 = struct.Struct("@HHI16sI")

@@ -33,7 +33,6 @@ PEERS_REMEMBERED = 16_384
 FEW = 4
 """So many stamps are read one by one."""
 _KEYS = 1 << 32
-_STAMPED = (socket.SOL_SOCKET, stamps.SCM_TIMESTAMPING)
 _STAMP = struct.Struct("@ll")
 _ERRORS = frozenset({stamps.IP_RECVERR, stamps.IPV6_RECVERR})
 _ABOUT = struct.Struct("@4xB7xI")
@@ -65,7 +64,7 @@ class StampedUdpSocket(StampedSocket):
         """See `channels.DatagramChannel.send`. The short way, for who sends one by one."""
         payload, address, port, local, dscp = datagram
         try:
-            there = _destination(address, port, self._family)
+            there = _destination(address, port, self._kind)
             if local or dscp is not None:
                 ancillary = _ancillary(self._kind, local, dscp)
                 self._socket.sendmsg((payload,), ancillary, 0, there)
@@ -84,7 +83,7 @@ class StampedUdpSocket(StampedSocket):
         unsendable: list[tuple[int, Failure]] = []
         for index, (payload, address, port, local, dscp) in enumerate(datagrams):
             try:
-                there = _destination(address, port, self._family)
+                there = _destination(address, port, self._kind)
                 ancillary = _ancillary(self._kind, local, dscp) if local or dscp is not None else ()
             except OSError as error:
                 failure = from_refused_call(error, Stage.SEND, self._family)
@@ -153,7 +152,9 @@ def _read_stamp(messages: list[tuple[int, int, bytes]]) -> tuple[int, int] | Non
     if len(messages) != 2:
         return None
     (level, kind, stamp), (_, other, about) = messages
-    if (level, kind) != _STAMPED or other not in _ERRORS or len(about) < _ABOUT.size:
+    if kind != stamps.SCM_TIMESTAMPING or level != socket.SOL_SOCKET or other not in _ERRORS:
+        return None
+    if len(about) < _ABOUT.size or len(stamp) < _STAMP.size:
         return None
     origin, key = _ABOUT.unpack_from(about)
     seconds, nanoseconds = _STAMP.unpack_from(stamp)
@@ -163,7 +164,9 @@ def _read_stamp(messages: list[tuple[int, int, bytes]]) -> tuple[int, int] | Non
 
 
 @functools.lru_cache(PEERS_REMEMBERED)
-def _destination(address: str, port: int, family: AddressFamily) -> SocketAddress:
+def _destination(address: str, port: int, kind: int) -> SocketAddress:
+    # By a number, because looking up an enumeration runs its own code every time.
+    family = AddressFamily.IPV4 if kind == socket.AF_INET else AddressFamily.IPV6
     return socket_address(address, port, family)
 
 

@@ -14,6 +14,7 @@ from pathbudget.probes.stamp.wire import BASE_OCTETS
 
 SOCKETS = 64
 """At most so many addresses: keys of sends are made unique over all sockets with it."""
+_new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 
 class Answering:
@@ -66,7 +67,8 @@ class Answering:
             )
             if answer is None:
                 continue
-            sent = send(Outgoing(answer[0], sender, port, local if wildcard else "", answer[1]))
+            source = local if wildcard else ""
+            sent = send(_new(Outgoing, (answer[0], sender, port, source, answer[1])))
             if isinstance(sent, int):
                 unread = True
                 if session.sent(answer, sent * SOCKETS + number):

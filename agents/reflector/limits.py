@@ -4,6 +4,7 @@ Memory is bounded by the total rate: a count per source prefix lives for one sec
 admits no more packets than the total rate, from however many addresses a flood comes.
 """
 
+import functools
 import ipaddress
 import socket
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ IPV6_PREFIX_OCTETS = 6
 """A /48. With the /24 of IPv4: the smallest networks that are routed by themselves, so that no
 network can be sent more than `per_source` by forging any of its addresses."""
 
+SOURCES_REMEMBERED = 4_096
+"""Addresses of which the prefix need not be worked out again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -31,6 +35,7 @@ class Rates:
 DEFAULT_RATES = Rates()
 
 
+@functools.lru_cache(SOURCES_REMEMBERED)
 def source_prefix(address: str) -> str | bytes:
     """What counts as one source: the /24 of an IPv4 address, the /48 of an IPv6 address."""
     if ":" not in address:

@@ -51,7 +51,7 @@ async def test_a_flood_of_forged_sources_costs_a_bounded_memory_and_rate(wired: 
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         dice = random.Random(7)
-        for _ in range(100):
+        for _ in range(40):
             flood = [
                 from_source(plain(), str(ipaddress.IPv4Address(dice.getrandbits(32))), 1000 + at)
                 for at in range(100)
@@ -61,7 +61,7 @@ async def test_a_flood_of_forged_sources_costs_a_bounded_memory_and_rate(wired: 
         grown = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
         status = reflector.status()
-        assert status.received == 10_002
+        assert status.received == 4_002
         assert status.refused["over_total_rate"] > 0
         assert status.reflected + sum(status.refused.values()) == status.received
         assert status.sessions <= 300
@@ -240,7 +240,7 @@ async def test_no_input_makes_more_octets_than_it_has(wired: Any, keys: tuple[Ke
     async with wired(Options(rates=FREE, keys=keys)) as (reflector, wire):
         counting = CountingWire(reflector, wire)
 
-        @settings(max_examples=150, deadline=None)
+        @settings(max_examples=60, deadline=None)
         @given(st.lists(START, min_size=1, max_size=6))
         def law(payloads: list[bytes]) -> None:
             before = reflector.status()

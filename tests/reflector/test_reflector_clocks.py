@@ -1,7 +1,11 @@
 """Clocks that are wrong on purpose, by exactly as much as asked."""
 
+import pytest
+
+from pathbudget.agents.reflector.clock_error import AGED_NS, host_error_ns
 from pathbudget.agents.reflector.clocks import HostClock, Skew, SkewedClock
 from pathbudget.probes.fake_time import FakeClock
+from pathbudget.probes.record import ClockQuality, SyncState
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
@@ -40,3 +44,19 @@ def test_own_readings_and_kernel_stamps_show_the_same_clock() -> None:
     clock = SkewedClock(true, Skew(offset_ns=7, ppm=-40), true.unix_ns() - SECOND)
     assert clock.unix_ns() == clock.of_kernel(true.unix_ns())
     assert clock.monotonic_ns() == true.monotonic_ns()
+
+
+@pytest.mark.parametrize(
+    ("quality", "claimed"),
+    [
+        (ClockQuality(SyncState.SYNCHRONISED, "chrony", 30_000), 30_000 + AGED_NS),
+        (ClockQuality(SyncState.SYNCHRONISED, "adjtimex", None), None),
+        (ClockQuality(SyncState.UNSYNCHRONISED, "ntpd", 30_000), None),
+        (ClockQuality(), None),
+    ],
+)
+def test_an_error_is_claimed_only_where_somebody_vouches_for_a_bound(
+    quality: ClockQuality, claimed: int | None
+) -> None:
+    assert host_error_ns(lambda: quality) == claimed
+    assert AGED_NS == 240_000

@@ -44,7 +44,7 @@ def test_a_signal_ends_it_in_good_order_with_the_counters(
 
 
 def test_status_lines_come_at_their_times(command: Callable[..., Any]) -> None:
-    with command("--json", "--status-every", "0.2", "--duration", "0.9") as running:
+    with command("--json", "--status-every", "0.1", "--duration", "0.5") as running:
         said, _ = running.process.communicate(timeout=20)
     lines = [json.loads(line) for line in said.splitlines()]
     assert [line["final"] for line in lines] == [False] * (len(lines) - 1) + [True]
@@ -90,7 +90,7 @@ def test_words_that_make_no_sense(words: list[str], what: str) -> None:
     code, said = refused(*words)
     assert code == 2
     assert what in said
-    assert "nothing was loaded" in said
+    assert "Traceback" not in said
 
 
 def test_a_key_is_never_printed(tmp_path: Path, command: Callable[..., Any], peer: Any) -> None:

@@ -8,13 +8,21 @@ from pathlib import Path
 import pytest
 
 from pathbudget.probes.channels import Datagram, DatagramBatch, Outgoing
-from pathbudget.probes.clock import SystemClock
+from pathbudget.probes.clock import Clock, ClockWatcher, SystemClock
 from pathbudget.probes.contract import BatchProbe, Options
 from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork, FakePath
 from pathbudget.probes.network import SystemNetwork
-from pathbudget.probes.record import AddressFamily, ClockSource, Direction, FailureKind, Metric
+from pathbudget.probes.record import (
+    AddressFamily,
+    ClockQuality,
+    ClockSource,
+    Direction,
+    FailureKind,
+    Metric,
+    SyncState,
+)
 from pathbudget.probes.stamp.authentication import read_keys
 from pathbudget.probes.stamp.fake_reflector import FakeReflector
 from pathbudget.probes.stamp.probe import DEFAULT_PORT, STAMP
@@ -266,3 +274,27 @@ async def test_on_loopback_nobody_listens(network: SystemNetwork) -> None:
     assert failure is not None
     assert failure.kind is FailureKind.UNREACHABLE
     assert (failure.icmp_type, failure.icmp_code) == (3, 3)
+
+
+def test_the_probe_asks_a_survey_of_its_clock_and_claims_only_a_bound_that_is_vouched_for(
+    fake: FakeNetwork, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and again and again."""
+    asked: list[int] = []
+
+    class Survey:
+        def __init__(self, clock: Clock, watcher: ClockWatcher) -> None:
+            self.watcher = watcher
+
+        def now(self) -> ClockQuality:
+            asked.append(self.watcher.steps)
+            return ClockQuality(SyncState.SYNCHRONISED, "chrony", 5_000)
+
+    monkeypatch.setattr("pathbudget.probes.stamp.probe.ClockSurvey", Survey)
+    reflector = FakeReflector()
+    reflector.session.claim_clock(7_000)
+    fake.services[FAR, DEFAULT_PORT] = reflector
+    shoot(fake, collector, 12)
+    errors = [one.error_ns for one in collector.of(Metric.TRANSIT_FORWARD)]
+    assert all(error is not None and 12_000 <= error < 12_200 for error in errors)
+    assert len(asked) == 2  # in 2.4 s, of one of both families
