@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from pathbudget.agents.cli.wording import fitted
 from pathbudget.probes.errors import (
     ConfigError,
     NotOnThisHostError,
@@ -35,6 +36,8 @@ class ExitCode(IntEnum):
     """It ran and there is no single number."""
     TROUBLE = 5
     """A store, a spool or a lab failed; the message says what is kept and where."""
+    BUG = 70
+    """A fault of this program; the traceback is what a report of it needs."""
     INTERRUPTED = 130
     """Ctrl-C; what was measured is stored."""
     OUTPUT_CLOSED = 141
@@ -42,25 +45,34 @@ class ExitCode(IntEnum):
 
 
 NOWHERE_TO_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF)
-"""What the kernel says when standard output cannot take a line; any other OSError is a bug."""
+"""What the kernel says when standard output cannot take a line (then no file is named)."""
+COMMAND_LINE = "command line"
+"""Stands for the file in faults of what was typed; `parse_host` and others say it."""
 
 
 def fail(message: str, code: ExitCode) -> typer.Exit:
     """Print `message` on stderr; raise what is returned: ``raise fail("...", ExitCode.USAGE)``."""
-    sys.stderr.write(message.rstrip() + "\n")
+    tell(message)
     return typer.Exit(int(code))
 
 
+def tell(message: str) -> None:
+    """Print a message on stderr, whatever words of users or of the network are in it."""
+    if sys.stderr is not None:
+        sys.stderr.write(fitted(message.rstrip()) + "\n")
+
+
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn the product's own exceptions into a message and an exit code. Others are bugs."""
+    """Turn the product's own exceptions, and what the system refuses, into a message and an exit
+    code. Others are bugs.
+    """
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return _flushed(command(*args, **kwargs))
         except ConfigError as error:
-            many = f"{len(error.faults)} faults" if len(error.faults) > 1 else "1 fault"
-            raise fail(f"{error}\n{many}; nothing was loaded.", ExitCode.USAGE) from None
+            raise fail(_with_count(error), ExitCode.USAGE) from None
         except NotOnThisHostError as error:
             raise fail(str(error), ExitCode.USAGE) from None
         except PrivilegeError as error:
@@ -74,13 +86,30 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
                 raise _output_closed() from None
             raise
         except OSError as error:
-            if error.errno not in NOWHERE_TO_WRITE:
+            if error.errno is None:  # no word of the kernel's
                 raise
-            _silence_standard_output()
-            what = f"the output cannot be written: {error.strerror or error}"
-            raise fail(what, ExitCode.TROUBLE) from None
+            raise fail(_refused(error), ExitCode.TROUBLE) from None
 
     return wrapper
+
+
+def _with_count(error: ConfigError) -> str:
+    """The faults, and how many; of what was typed everybody sees that."""
+    if all(fault.file == COMMAND_LINE for fault in error.faults):
+        return str(error)
+    many = f"{len(error.faults)} faults" if len(error.faults) > 1 else "1 fault"
+    return f"{error}\n{many}; nothing was loaded."
+
+
+def _refused(error: OSError) -> str:
+    """``/root/x: Permission denied``; where no file is named, it may be the output itself."""
+    why = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {why}"
+    if error.errno in NOWHERE_TO_WRITE:
+        _silence_standard_output()
+        return f"the output cannot be written: {why}"
+    return f"the system refuses: {why}"
 
 
 def _flushed(result: R) -> R:

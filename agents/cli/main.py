@@ -1,13 +1,21 @@
-"""The command `pathbudget`: puts the commands of this folder together."""
+"""The command `pathbudget`: begins at once and loads the rest, so that Ctrl-C is heard meanwhile.
+
+application.py puts the commands of this folder together.
+"""
 
 import contextlib
-import importlib
 import os
+import signal
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+if TYPE_CHECKING:
+    from pathbudget.agents.cli.application import application
 
+__all__ = ["COMMANDS", "application", "run"]
+
+BUG, INTERRUPTED = 70, 130
+"""As in `exits.ExitCode`, which may not be loaded yet."""
 COMMANDS: tuple[str, ...] = (
     "check",
     "ping",
@@ -26,40 +34,44 @@ COMMANDS: tuple[str, ...] = (
 )
 """Modules of this folder in the order of the help; each has ``register(application)``."""
 
-application = typer.Typer(
-    name="pathbudget",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
 
+def __getattr__(name: str) -> object:
+    """`application`, made when it is asked for."""
+    if name == "application":
+        from pathbudget.agents.cli import application as made
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
-        from pathbudget.agents.version import software_name
-
-        typer.echo(software_name())
-        raise typer.Exit
-
-
-@application.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say it and exit."),
-    ] = False,
-) -> None:
-    """Network paths in, latency-budget lines with intervals and siting recommendations out."""
-
-
-for _module in COMMANDS:
-    importlib.import_module(f"pathbudget.agents.cli.{_module}").register(application)
+        return made.application
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run() -> None:
     """Entry point of the console script."""
-    _open_what_is_closed()
-    application()
+    try:
+        _open_what_is_closed()
+        from pathbudget.agents.cli.application import application
+
+        application()
+    except KeyboardInterrupt:
+        _end(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - exit code 1 would mean a budget line that fails
+        if _is_interrupt(error):
+            _end(INTERRUPTED)
+        sys.excepthook(type(error), error, error.__traceback__)
+        _end(BUG)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind it: a library that is being loaded may call it an ImportError."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _end(code: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C has nothing left to stop
+    sys.exit(code)
 
 
 def _open_what_is_closed() -> None:
@@ -75,3 +87,7 @@ def _open_what_is_closed() -> None:
             os.open(os.devnull, os.O_RDWR)  # the kernel hands out the lowest free number
             file = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, file)
+
+
+if __name__ == "__main__":
+    run()

@@ -126,7 +126,7 @@ def test_commands_that_need_an_extra_say_which(tmp_path: Path, name: str, extra:
 
 
 def test_the_help_loads_nothing_heavy_where_it_is_installed() -> None:
-    code = "import sys; import pathbudget.agents.cli.main; print(*sorted(sys.modules))"
+    code = "import sys; import pathbudget.agents.cli.application; print(*sorted(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     loaded = {name.partition(".")[0] for name in result.stdout.split()}
     heavy = {"numpy", "scipy", "pandas", "pyarrow", "duckdb", "plotly", "jinja2", "cryptography"}
