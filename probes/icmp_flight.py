@@ -34,6 +34,7 @@ from pathbudget.probes.record import (
 
 # Looking up a member of an enumeration costs as much as packing a packet.
 _RTT, _KERNEL = Metric.RTT, ClockSource.KERNEL
+_BUSY = (Flag.HOST_BUSY,)
 UNREADABLE = Failure(
     FailureKind.LOCAL, Stage.WAIT, "answered, but the kernel's stamp is missing or cannot be read"
 )
@@ -104,9 +105,10 @@ def measured_simply(flight: Flight, now: Reading, waited_ns: int = 0) -> Sample 
         and 0 <= value_ns <= enclosing + ORDER_TOLERANCE_NS
         and value_ns <= shot.timeout_ns
         and user_sent <= ORDER_TOLERANCE_NS
-        and lateness_ns - user_sent <= HOST_BUSY_NS
-        and received - value_ns <= HOST_BUSY_NS + waited_ns
     ):
+        # A busy host is no reason to take longer: it would fall behind for good.
+        busy = lateness_ns - user_sent > HOST_BUSY_NS
+        busy = busy or received - value_ns > HOST_BUSY_NS + waited_ns
         stamps = Stamps(due, user_sent, 0, value_ns, received)
         return Sample(
             shot.seq,
@@ -119,7 +121,7 @@ def measured_simply(flight: Flight, now: Reading, waited_ns: int = 0) -> Sample 
             lateness_ns,
             ttl,
             None,
-            (),
+            _BUSY if busy else (),
             flow.label,
             None,
             stamps,

@@ -102,11 +102,21 @@ class Pacer(Generic[Due]):
     def _collect(self, batch: list[tuple[int, Due]], now_ns: int) -> None:
         """Move what is due into `batch`; what is ahead is then not due, or too much at once."""
         ahead = self._ahead
-        while ahead or self._read():
-            item = ahead[0]
-            if item[0] > now_ns or (len(batch) >= AT_ONCE and item[0] != batch[-1][0]):
+        while ahead:
+            if not _belongs(ahead[0], batch, now_ns):
                 return
             batch.append(ahead.popleft())
+        if self._broken is not None:
+            return
+        try:
+            for item in self._due:
+                # `_belongs`, without a call for each item
+                if item[0] > now_ns or (len(batch) >= AT_ONCE and item[0] != batch[-1][0]):
+                    ahead.append(item)
+                    return
+                batch.append(item)
+        except BaseException as error:  # noqa: BLE001 - raised by `_deliver`
+            self._broken = error
 
     def _read(self) -> bool:
         """Read one item; false at the end. What `due` raises is kept until all before it is out."""
@@ -127,3 +137,8 @@ class Pacer(Generic[Due]):
         if not sent or next_ns <= now_ns:  # a backlog
             return next_ns
         return max(next_ns, now_ns + (GAP_NS if sent == 1 else 2 * GAP_NS))
+
+
+def _belongs(item: tuple[int, Due], batch: Sequence[tuple[int, Due]], now_ns: int) -> bool:
+    """Whether an item is due, and still goes into this call."""
+    return item[0] <= now_ns and (len(batch) < AT_ONCE or item[0] == batch[-1][0])
