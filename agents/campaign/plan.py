@@ -5,7 +5,8 @@ VantagePlan     all that one worker needs; it travels to the worker as JSON
 SeriesPlan      one target x probe x address family, with its schedule
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -13,6 +14,7 @@ from pathbudget.agents.campaign.merging import Shot, merge
 from pathbudget.agents.campaign.schedule import (
     ScheduleKind,
     Train,
+    numbered_trains,
     send_times,
     series_rng,
     train_times,
@@ -37,7 +39,8 @@ class SeriesPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     family: AddressFamily | None = None
     options: dict[str, Option] = {}
     train: int = 1
-    """Packets that leave at each instant of the schedule, with consecutive numbers."""
+    """Packets that leave at each instant of the schedule. The number of a packet divided by this is
+    its train, the rest its place in it, even where trains overlap."""
     train_gap_ns: int = 0
     """From one packet of a train to the next; 0 is back to back."""
 
@@ -97,17 +100,37 @@ def due_shots(plan: VantagePlan) -> Iterator[Shot]:
     A shot is (offset from the start in ns, index of its series, its number in that series). A train
     that has begun before the end of the plan is sent whole.
     """
-    streams = [_times(plan, series) for series in plan.series]
+    streams: list[Iterator[int]] = []
+    numbers: dict[int, Iterator[int]] = {}
+    for index, series in enumerate(plan.series):
+        instants, train = _instants(plan, series), Train(series.train, series.train_gap_ns)
+        if train.length_ns:
+            times, numbers[index] = _apart(numbered_trains(instants, train))
+            streams.append(times)
+        else:
+            streams.append(train_times(instants, train))
     per_ns = sum(series.train / series.interval_ns for series in plan.series)
-    for shot in merge(streams, 1 / per_ns if per_ns else 1.0):
+    shots = merge(streams, 1 / per_ns if per_ns else 1.0)
+    for shot in _renumbered(shots, numbers) if numbers else shots:
         if shot[0] >= plan.resume_at_ns:
             yield shot
 
 
-def _times(plan: VantagePlan, series: SeriesPlan) -> Iterator[int]:
+def _renumbered(shots: Iterator[Shot], numbers: Mapping[int, Iterator[int]]) -> Iterator[Shot]:
+    """The shots of some series under numbers of their own, instead of those by order of time."""
+    for time, series, number in shots:
+        yield time, series, next(numbers[series]) if series in numbers else number
+
+
+def _instants(plan: VantagePlan, series: SeriesPlan) -> Iterator[int]:
     rng = series_rng(plan.seed, plan.vantage.name, *series.key)
-    instants = send_times(series.schedule, series.interval_ns, plan.duration_ns, rng)
-    return train_times(instants, Train(series.train, series.train_gap_ns))
+    return send_times(series.schedule, series.interval_ns, plan.duration_ns, rng)
+
+
+def _apart(packets: Iterator[tuple[int, int]]) -> tuple[Iterator[int], Iterator[int]]:
+    """Times and numbers of packets, each in the order of the packets."""
+    times, numbers = itertools.tee(packets)
+    return (time for time, _ in times), (number for _, number in numbers)
 
 
 def schedule_text(series: SeriesPlan, seed: int) -> str:

@@ -59,17 +59,23 @@ def train_times(instants: Iterator[int], train: Train) -> Iterator[int]:
         return instants
     if train.gap_ns == 0:
         return (instant for instant in instants for _ in range(train.packets))
-    return _interleaved(instants, train)
+    return (time for time, _ in numbered_trains(instants, train))
 
 
-def _interleaved(instants: Iterator[int], train: Train) -> Iterator[int]:
-    times: list[int] = []
-    for instant in instants:
-        while times and times[0] < instant:
-            yield heapq.heappop(times)
+def numbered_trains(instants: Iterator[int], train: Train) -> Iterator[tuple[int, int]]:
+    """The time and the number of all packets, in this order.
+
+    A number is that of the train, by its instant, times the packets of one, plus the place in it:
+    so it tells both, even where trains overlap.
+    """
+    waiting: list[tuple[int, int]] = []
+    for index, instant in enumerate(instants):
+        while waiting and waiting[0][0] < instant:
+            yield heapq.heappop(waiting)
         for place in range(train.packets):
-            heapq.heappush(times, instant + place * train.gap_ns)
-    yield from sorted(times)
+            packet = (instant + place * train.gap_ns, index * train.packets + place)
+            heapq.heappush(waiting, packet)
+    yield from sorted(waiting)
 
 
 def _poisson(interval_ns: int, duration_ns: int | None, rng: random.Random) -> Iterator[int]:

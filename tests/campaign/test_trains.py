@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 from io import StringIO
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from pathbudget.agents.campaign.campaign_file import Campaign
 from pathbudget.agents.campaign.explain import explain
 from pathbudget.agents.campaign.limits import planned_cost
 from pathbudget.agents.campaign.plan import due_shots, schedule_text
-from pathbudget.agents.campaign.schedule import Train, train_times
+from pathbudget.agents.campaign.schedule import Train, numbered_trains, train_times
 from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.table import probe_table
 
@@ -113,3 +114,44 @@ def test_a_train_that_bursts_over_the_limit_of_a_second_is_refused(load: Load) -
         load(('interval = "250ms"', 'interval = "20s"\ntrain = 300'))
     problems = [fault.problem for fault in caught.value.faults]
     assert problems == ["a train puts 600 packets on the wire within a second"]
+
+
+def test_the_number_of_a_packet_is_its_train_and_place_even_where_trains_overlap(
+    load: Load,
+) -> None:
+    """Trains of 180 ms at random instants, 250 ms apart on average."""
+    single, train = load().plan.vantages[0], load(with_train(4, "60ms")).plan.vantages[0]
+    index = next(i for i, series in enumerate(train.series) if series.probe == "icmp")
+    instants = [offset for offset, series, _ in due_shots(single) if series == index]
+    sent = [(offset, seq) for offset, series, seq in due_shots(train) if series == index]
+    for offset, seq in sent:
+        assert offset == instants[seq // 4] + seq % 4 * 60_000_000
+    assert sorted(seq for _, seq in sent) == list(range(4 * len(instants)))
+    assert [seq for _, seq in sent] != sorted(seq for _, seq in sent)  # some did overlap
+    others = [shot for shot in due_shots(train) if train.series[shot[1]].train == 1]
+    assert others == [shot for shot in due_shots(single) if single.series[shot[1]].probe != "icmp"]
+
+
+def test_a_run_that_goes_on_among_overlapping_trains_keeps_their_numbers(load: Load) -> None:
+    plan = load(with_train(4, "60ms")).plan.vantages[0]
+    shots = list(due_shots(plan))
+    assert shots == sorted(shots)
+    for cut, _, _ in shots[:: len(shots) // 20]:
+        rest = due_shots(msgspec.structs.replace(plan, resume_at_ns=cut))
+        assert list(rest) == [shot for shot in shots if shot[0] >= cut]
+
+
+@given(
+    st.lists(st.integers(0, 1000), max_size=40).map(sorted),
+    st.integers(1, 6),
+    st.integers(0, 200),
+)
+def test_every_place_of_every_train_has_one_packet_at_its_time(
+    instants: list[int], packets: int, gap_ns: int
+) -> None:
+    found = list(numbered_trains(iter(instants), Train(packets, gap_ns)))
+    assert found == sorted(
+        (instant + place * gap_ns, index * packets + place)
+        for index, instant in enumerate(instants)
+        for place in range(packets)
+    )
