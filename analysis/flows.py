@@ -3,13 +3,17 @@
 A router picks a path per flow, so flows of one stream may see different paths. The spread is the
 true difference between the slowest and the fastest flow's median, a term of its own: no single flow
 shows it as variation, and a service whose connection falls on the slow path pays it every time.
+
+Only flows of one measurement are compared, which sends on all of them in turn: what two runs see at
+different hours differs for many reasons.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from pathbudget.analysis.packets import Numbers
+from pathbudget.analysis.packets import Numbers, Stream
 from pathbudget.analysis.quantiles import (
     Values,
     empirical_quantile,
@@ -58,10 +62,47 @@ class FlowSpread:
         return len(self.flows) < FLOWS_TO_SEE_TWO_PATHS
 
 
+def stream_flow_spread(
+    stream: Stream, delays_ns: Values, confidence: float = 0.95, finest_ns: float = 0.0
+) -> FlowSpread | None:
+    """Spread in that measurement of a stream which shows the most; None where none has two flows.
+
+    Its lower end is the largest; where all are 0, its upper end is the smallest. The intervals of
+    all measurements hold together (Bonferroni), so this choice among them costs no confidence.
+    """
+    sweeps = list(_sweeps(stream, delays_ns))
+    each = 1 - (1 - confidence) / max(1, len(sweeps))
+    found = (flow_spread(flows, delays, each, finest_ns) for flows, delays in sweeps)
+    known = [spread for spread in found if spread is not None]
+    return max(known, key=lambda spread: (spread.low_ns, -spread.high_ns), default=None)
+
+
+def _sweeps(stream: Stream, delays_ns: Values) -> Iterator[tuple[Numbers, Values]]:
+    """Flows and delays of each measurement, of the packets with both, where there are two flows."""
+    order = np.argsort(stream.runs, kind="stable")
+    ends = np.cumsum(np.bincount(stream.runs))[:-1]
+    for mine in np.split(order, ends):
+        known = mine[(stream.flows[mine] >= 0) & ~np.isnan(delays_ns[mine])]
+        flows = stream.flows[known]
+        lasting = np.isin(flows, _lasting(flows))
+        if len(np.unique(flows[lasting])) > 1:
+            yield flows[lasting], delays_ns[known[lasting]]
+
+
+def _lasting(flows: Numbers) -> Numbers:
+    """Flows with packets in the first and in the last quarter (or in as many as there are flows).
+
+    The others were replaced half-way (a port or an identifier that somebody else took): what they
+    saw was another time, not another path.
+    """
+    quarter = max(-(-len(flows) // 4), len(np.unique(flows)))
+    return np.intersect1d(flows[:quarter], flows[::-1][:quarter])
+
+
 def flow_spread(
     flows: Numbers, delays_ns: Values, confidence: float = 0.95, finest_ns: float = 0.0
 ) -> FlowSpread | None:
-    """Spread over the flows of a stream in order of sending; None for fewer than two flows.
+    """Spread over the flows of one sweep in order of sending; None for fewer than two flows.
 
     Each median gets an order-statistic interval at 1 - alpha / flows (Bonferroni), so all hold at
     once: the spread is at least the largest gap between two intervals and at most the width of all.

@@ -63,8 +63,8 @@ def one_way_delays(stream: Stream, *, stepped: bool) -> OneWayDelays | None:
     nearest = int(timed[np.argmin(stream.round_trips_ns[timed])])
     error = _stated_error(stream.forward.errors_ns[timed], stream.reverse.errors_ns[timed])
     return bounded(
-        float(stream.forward.values_ns[nearest]),
-        float(stream.reverse.values_ns[nearest]),
+        stream.forward.whole_ns(nearest),
+        stream.reverse.whole_ns(nearest),
         error,
         stepped=stepped,
     )

@@ -57,11 +57,21 @@ class StreamKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transits:
-    """One-way times of the packets of a stream, ns; NaN where there is none."""
+    """One-way times of the packets of a stream, ns; NaN where there is none.
+
+    Clocks may be decades apart (a reflector without a battery starts in 1970), and a float64 of so
+    many nanoseconds is good to 256 of them: so the first time is taken off while all are integers.
+    """
 
     values_ns: Values
+    """What each is beyond `base_ns`."""
     errors_ns: Values
     """What the clocks' own statement allows for; NaN where nobody vouches for them."""
+    base_ns: int = 0
+
+    def whole_ns(self, packet: int) -> int:
+        """The time of one packet, as it was read from the two clocks."""
+        return self.base_ns + round(float(self.values_ns[packet]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +84,16 @@ class Stream:
     round_trips_ns: Values
     """``inf`` for a loss, NaN for an answer without a usable number."""
     received_ns: Values
-    """When the first answer came, ns after `sent_unix_ns`; for the order of arrival alone."""
+    """When the first answer came, ns after `sent_unix_ns`; for the order of arrival alone. ``inf``
+    for a loss, whatever a router may have said of it or come too late."""
     forward: Transits
     reverse: Transits
     flows: Numbers
     """-1 where the packets of a flow are not told apart."""
+    runs: Numbers
+    """Which measurement each packet is of, from 0 in order of their first packets."""
+    flow_sets: Numbers
+    """By measurement: those of one number used the same flows. Another may see other paths."""
     marks: npt.NDArray[np.uint8]
     counters: Counter[str]
     noise_floor_ns: int | None
@@ -110,13 +125,13 @@ class Stream:
 class _TransitBuilder:
     sent: "array[int]" = field(default_factory=lambda: array("q"))
     sequence: "array[int]" = field(default_factory=lambda: array("q"))
-    values: "array[float]" = field(default_factory=lambda: array("d"))
+    values: "array[int]" = field(default_factory=lambda: array("q"))
     errors: "array[float]" = field(default_factory=lambda: array("d"))
 
     def add(self, sample: Sample) -> None:
         self.sent.append(sample.sent_unix_ns)
         self.sequence.append(sample.seq)
-        self.values.append(float(sample.value_ns or 0))
+        self.values.append(sample.value_ns or 0)
         error = sample.error_ns
         self.errors.append(NOT_KNOWN if error is None else float(error))
 
@@ -134,9 +149,11 @@ class _TransitBuilder:
         joined &= all_sent[after] == all_sent[before]
         joined &= all_sequence[after] == all_sequence[before]
         packets, own = before[joined], after[joined] - len(sent)
-        values[packets] = np.array(self.values)[own]
+        whole = np.array(self.values, dtype=np.int64)[own]
+        base = int(whole[np.argmin(packets)]) if len(packets) else 0
+        values[packets] = whole - base
         errors[packets] = np.array(self.errors)[own]
-        return Transits(values, errors)
+        return Transits(values, errors, base)
 
 
 @dataclass(slots=True)
@@ -146,6 +163,9 @@ class _StreamBuilder:
     values: "array[float]" = field(default_factory=lambda: array("d"))
     received: "array[float]" = field(default_factory=lambda: array("d"))
     flows: "array[int]" = field(default_factory=lambda: array("q"))
+    runs: "array[int]" = field(default_factory=lambda: array("q"))
+    senders: list[str] = field(default_factory=list[str])
+    """Who sent, by measurement: the run, which keeps the flows that its samples do not tell."""
     marks: "array[int]" = field(default_factory=lambda: array("B"))
     forward: _TransitBuilder = field(default_factory=_TransitBuilder)
     reverse: _TransitBuilder = field(default_factory=_TransitBuilder)
@@ -160,6 +180,7 @@ class _StreamBuilder:
         if self.counted == measurement.id:
             return
         self.counted = measurement.id
+        self.senders.append(str(measurement.options.get("run", "")))
         self.counters.update(measurement.counters)
         noise, clock = measurement.noise, measurement.clock
         self.noise_floor_ns = largest_known(
@@ -176,6 +197,7 @@ class _StreamBuilder:
         self.values.append(value)
         self.received.append(_received(sample, value))
         self.flows.append(-1 if sample.flow is None else sample.flow)
+        self.runs.append(len(self.senders) - 1)
         self.marks.append(_marks(sample))
 
     def finish(self, key: StreamKey) -> Stream:
@@ -183,6 +205,8 @@ class _StreamBuilder:
         sequence = np.array(self.sequence, dtype=np.int64)
         order = np.lexsort((sequence, sent))
         sent, sequence = sent[order], sequence[order]
+        flows = np.array(self.flows, dtype=np.int64)[order]
+        runs, senders = self._runs(order)
         return Stream(
             key=key,
             sent_unix_ns=sent,
@@ -191,13 +215,37 @@ class _StreamBuilder:
             received_ns=np.array(self.received)[order],
             forward=self.forward.beside(sent, sequence),
             reverse=self.reverse.beside(sent, sequence),
-            flows=np.array(self.flows, dtype=np.int64)[order],
+            flows=flows,
+            runs=runs,
+            flow_sets=_flow_sets(runs, flows, senders),
             marks=np.array(self.marks, dtype=np.uint8)[order],
             counters=self.counters,
             noise_floor_ns=self.noise_floor_ns,
             tmax_ns=self.tmax_ns,
             clock_steps=self.clock_steps,
         )
+
+    def _runs(self, order: npt.NDArray[np.intp]) -> tuple[Numbers, list[str]]:
+        """Measurements numbered by their first packets, whatever order they came in."""
+        names, first, which = np.unique(
+            np.array(self.runs, dtype=np.int64)[order], return_index=True, return_inverse=True
+        )
+        by_time = np.argsort(first)
+        ranks = np.empty(len(names), dtype=np.int64)
+        ranks[by_time] = np.arange(len(names))
+        return ranks[which], [self.senders[int(names[i])] for i in by_time]
+
+
+def _flow_sets(runs: Numbers, flows: Numbers, senders: list[str]) -> Numbers:
+    """Measurements with the same flows get the same number; see `Stream.flow_sets`."""
+    numbers: dict[tuple[object, ...], int] = {}
+    found: list[int] = []
+    by_run = flows[np.argsort(runs, kind="stable")]
+    ends = np.cumsum(np.bincount(runs, minlength=len(senders)))
+    for sender, mine in zip(senders, np.split(by_run, ends), strict=False):
+        used = tuple(np.unique(mine[mine >= 0]).tolist())
+        found.append(numbers.setdefault(used or (sender,), len(numbers)))
+    return np.array(found, dtype=np.int64)
 
 
 def _tmax_ns(measurement: Measurement) -> int | None:
@@ -210,16 +258,24 @@ def _round_trip(sample: Sample, address: str) -> float:
     if sample.failure is not None or Flag.LATE in sample.flags:
         return LOST
     value = float(sample.value_ns or 0)
-    stepped = Flag.CLOCK_STEP in sample.flags and sample.clock_source in WALL_CLOCKS
     foreign = sample.responder not in (None, address)
-    return NOT_KNOWN if value < 0 or stepped or foreign else value
+    return NOT_KNOWN if value < 0 or _is_stepped(sample) or foreign else value
+
+
+def _is_stepped(sample: Sample) -> bool:
+    return Flag.CLOCK_STEP in sample.flags and sample.clock_source in WALL_CLOCKS
 
 
 def _received(sample: Sample, value: float) -> float:
-    """By the best clock that saw the answer; else by the round trip itself."""
+    """By the best clock that saw the answer; else by the round trip itself.
+
+    Only an answer in time is an arrival: an error of a router is another packet than ours.
+    """
     stamps = sample.stamps
-    if stamps is None:
+    if stamps is None or value == LOST:
         return value
+    if _is_stepped(sample):
+        return NOT_KNOWN
     if stamps.kernel_received_ns is not None:
         return float(stamps.kernel_received_ns)
     return value if stamps.user_received_ns is None else float(stamps.user_received_ns)

@@ -9,7 +9,8 @@ from pathbudget.analysis.directions import (
     directions_of,
     round_trip_variation,
 )
-from pathbudget.analysis.flows import FlowSpread, flow_spread
+from pathbudget.analysis.flows import FlowSpread, stream_flow_spread
+from pathbudget.analysis.level_segments import BLOCK_PACKETS, MOST_BLOCKS
 from pathbudget.analysis.loss_patterns import loss_episodes, loss_pattern
 from pathbudget.analysis.outages import (
     Outage,
@@ -17,7 +18,8 @@ from pathbudget.analysis.outages import (
     find_outages,
     usual_loss_ratio,
 )
-from pathbudget.analysis.packets import DUPLICATED, HOST_BUSY, Stream
+from pathbudget.analysis.packets import DUPLICATED, HOST_BUSY, LOST_FORWARD, LOST_REVERSE, Stream
+from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.stream_results import (
     Bounded,
@@ -101,7 +103,10 @@ def _clock_pair(stream: Stream, directions: Directions) -> ClockPair:
 def _path_changes(
     stream: Stream, directions: Directions | None, cuts: tuple[Cut, ...]
 ) -> tuple[PathChange, ...]:
-    """By direction where that is known, else those of the round trip."""
+    """By direction where that is known, else those of the round trip.
+
+    Another level on other flows is none: equal-cost paths may differ as much.
+    """
     known = directions is not None
     changes = directions.path_changes if directions is not None else cuts
     return tuple(
@@ -113,8 +118,19 @@ def _path_changes(
             error_ms=cut.error_ns / NS_PER_MS,
         )
         for cut in changes
-        if cut.is_path_change
+        if cut.is_path_change and _keeps_its_flows(stream, cut.at)
     )
+
+
+def _keeps_its_flows(stream: Stream, at: int) -> bool:
+    """Whether the packets on both sides of a cut are mostly of the same set of flows.
+
+    A cut lies in a block of packets, not between two of them.
+    """
+    block = max(BLOCK_PACKETS, stream.n // MOST_BLOCKS)
+    flow_sets = stream.flow_sets[stream.runs]
+    before, after = flow_sets[max(0, at - block) : at], flow_sets[at : at + block]
+    return bool(np.isin(before, after).mean() >= 0.5 and np.isin(after, before).mean() >= 0.5)
 
 
 def _loss_patterns(stream: Stream) -> LossPatterns:
@@ -162,11 +178,27 @@ def _flow_spreads(
     """Of the round trip; and of each way, whose clocks are the same for all flows."""
     delays = {Way.ROUND_TRIP: stream.round_trips_ns}
     if directions is not None:
-        delays[Way.FORWARD] = directions.forward.delays_ns
-        delays[Way.REVERSE] = directions.reverse.delays_ns
+        delays |= _each_way(stream, directions)
     finest = float(stream.noise_floor_ns or 0)
-    spreads = {way: flow_spread(stream.flows, d, confidence, finest) for way, d in delays.items()}
+    spreads = {
+        way: stream_flow_spread(stream, values, confidence, finest)
+        for way, values in delays.items()
+    }
     return tuple(_spread(way, spread) for way, spread in spreads.items() if spread is not None)
+
+
+def _each_way(stream: Stream, directions: Directions) -> dict[Way, Values]:
+    """Delays of each way. A packet lost the other way says nothing of it; one that nobody can
+    place may have been lost this way.
+    """
+    ways = (
+        (Way.FORWARD, directions.forward, LOST_REVERSE),
+        (Way.REVERSE, directions.reverse, LOST_FORWARD),
+    )
+    return {
+        way: np.where(stream.marks & elsewhere, np.nan, variation.delays_ns)
+        for way, variation, elsewhere in ways
+    }
 
 
 def _spread(way: Way, spread: FlowSpread) -> FlowSpreadInfo:
@@ -199,14 +231,13 @@ def _trains(
     round_trip: Variation | None,
     confidence: float,
 ) -> tuple[TrainInfo, ...]:
-    variations = {Way.ROUND_TRIP: round_trip}
+    """By direction where that is known, else of the round trip."""
+    delays: dict[Way, Values] = {}
     if directions is not None:
-        variations = {Way.FORWARD: directions.forward, Way.REVERSE: directions.reverse}
-    found = {
-        way: trains_of(stream, variation.delays_ns, confidence)
-        for way, variation in variations.items()
-        if variation is not None
-    }
+        delays = _each_way(stream, directions)
+    elif round_trip is not None:
+        delays = {Way.ROUND_TRIP: round_trip.delays_ns}
+    found = {way: trains_of(stream, values, confidence) for way, values in delays.items()}
     return tuple(_train(way, trains) for way, trains in found.items() if trains is not None)
 
 

@@ -1,7 +1,7 @@
 """Bursts of packets sent back to back: the queue that they meet, and the one that they make.
 
 Within a train the clocks do not matter and the path does not change: what a packet takes longer
-than the first one of its train is queueing.
+than the first one of its train is queueing. A packet that was lost took longer than any number.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,13 @@ class TrainPosition:
     sent: int
     lost: int
     growth: Estimate | None
-    """Median of the delay over that of the first packet of the train, ns; None for the first."""
+    """Median of the delay over that of the first packet of the train, ns; ``inf`` for a loss. None
+    for the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trains:
-    """All trains of one stream."""
+    """All trains of one stream. Losses are ``inf`` in every quantile."""
 
     length: int
     trains: int
@@ -45,10 +46,11 @@ def trains_of(stream: Stream, delays_ns: Values, confidence: float = 0.95) -> Tr
     length = stream.key.train
     if length < 2 or not stream.n:
         return None
-    delays = _table(stream, np.where(np.isfinite(delays_ns), delays_ns, np.nan))
-    sent = _table(stream, (stream.sent_unix_ns - stream.sent_unix_ns[0]).astype(np.float64))
-    lost = _table(stream, stream.lost.astype(np.float64))
-    growth = delays - delays[:, :1]
+    rows = train_numbers(stream.runs, stream.sequence, length)
+    places = stream.sequence % length
+    delays = _table(rows, places, length, delays_ns)
+    lost = _table(rows, places, length, stream.lost.astype(np.float64))
+    growth = _growth(delays)
     return Trains(
         length=length,
         trains=len(delays),
@@ -62,37 +64,38 @@ def trains_of(stream: Stream, delays_ns: Values, confidence: float = 0.95) -> Tr
             for place in range(length)
         ),
         growth=_estimate(growth[:, -1], 0.95, confidence),
-        dispersion=_estimate(_dispersion(sent, delays), 0.5, confidence),
+        dispersion=_estimate(growth[:, -1] / (length - 1), 0.5, confidence),
     )
 
 
-def _table(stream: Stream, values: Values) -> Values:
+def _table(rows: Numbers, places: Numbers, length: int, values: Values) -> Values:
     """One row per train, one column per position; NaN where there is no number."""
-    length = stream.key.train
-    rows = train_numbers(stream.sequence, length)
-    table = np.full((int(rows[-1]) + 1, length), np.nan)
-    table[rows, stream.sequence % length] = values
+    table = np.full((int(rows.max()) + 1, length), np.nan)
+    table[rows, places] = values
     return table
 
 
-def train_numbers(sequence: Numbers, length: int) -> Numbers:
-    """Which train each packet is of, from 0: a new one begins with every multiple of `length`.
+def train_numbers(runs: Numbers, sequence: Numbers, length: int) -> Numbers:
+    """Which train each packet is of, from 0, in order of run and of number.
 
-    Packets in order of sending; numbers that start again (another run) begin a train as well.
+    Numbers tell, not times: trains may overlap. Another run counts from 0 again.
     """
-    new = np.diff(sequence // length) != 0
-    new |= np.diff(sequence) <= 0
-    return np.concatenate(([0], np.cumsum(new)))
+    trains = sequence // length
+    _, places = np.unique(runs * (int(trains.max()) + 1) + trains, return_inverse=True)
+    numbers: Numbers = places.astype(np.int64)
+    return numbers
 
 
-def _dispersion(sent: Values, delays: Values) -> Values:
-    """Per train: arrivals' spacing less the sends', over its first and last packet."""
-    between: Values = delays[:, -1] - delays[:, 0]
-    whole = np.isfinite(between) & np.isfinite(sent[:, 0] + sent[:, -1])
-    spacing: Values = between[whole] / (delays.shape[1] - 1)
-    return spacing
+def _growth(delays: Values) -> Values:
+    """Delays over that of the first of each train: ``inf`` for a loss.
+
+    NaN where the packet arrived and the first one did not: there is nothing to compare it with.
+    """
+    first = np.where(np.isfinite(delays[:, :1]), delays[:, :1], np.nan)
+    growth: Values = np.where(np.isinf(delays), np.inf, delays - first)
+    return growth
 
 
 def _estimate(values: Values, p: float, confidence: float) -> Estimate | None:
-    known = values[np.isfinite(values)]
+    known = values[~np.isnan(values)]
     return signed_estimate(known, p, confidence) if len(known) else None

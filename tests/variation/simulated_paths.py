@@ -113,6 +113,8 @@ def simulate(
         forward=Transits(np.where(lost, np.nan, forward + offset), errors),
         reverse=Transits(np.where(lost, np.nan, reverse - offset), errors),
         flows=np.full(n, -1),
+        runs=np.zeros(n, dtype=np.int64),
+        flow_sets=np.zeros(1, dtype=np.int64),
         marks=(marks if placed else marks * 0).astype(np.uint8),
         counters=Counter({} if placed else {"stateless_reflector": 1}),
         noise_floor_ns=10_000,
