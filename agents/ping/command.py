@@ -1,8 +1,14 @@
 """The two ways to run: with a picture or lines of text, or as JSON lines. Ends at Ctrl-C."""
 
 import asyncio
+import os
 import signal
 import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from rich.console import Console
 
 from pathbudget.agents.ping.display import (
     console_for_ping,
@@ -11,7 +17,8 @@ from pathbudget.agents.ping.display import (
     nothing,
     print_final,
 )
-from pathbudget.agents.ping.json_lines import LineWriter
+from pathbudget.agents.ping.json_lines import dropped_line
+from pathbudget.agents.ping.line_writer import LineWriter
 from pathbudget.agents.ping.options import PingOptions
 from pathbudget.agents.ping.session import Display, Session
 from pathbudget.probes.clock import SystemClock
@@ -19,18 +26,19 @@ from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.table import probe_table
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SAME_SIGNAL_S = 0.5
 
 
 def run_text(options: PingOptions, every_ns: int) -> Session:
-    """A live view on a terminal, lines of text elsewhere, a table at the end."""
+    """A live view on a terminal, lines of text elsewhere, a table at the end. Raises
+    BrokenPipeError when the reader of the lines has gone.
+    """
     console = console_for_ping()
-    on_terminal = console.is_terminal and not console.is_dumb_terminal
+    if not console.is_terminal or console.is_dumb_terminal:
+        return asyncio.run(_run_lines(options, every_ns, console))
 
     async def display(session: Session) -> None:
-        if on_terminal:
-            await live(session, console)
-        else:
-            await lines(session, every_ns, _say)
+        await live(session, console)
 
     session = asyncio.run(_run(options, display))
     print_final(session.picture(), console)
@@ -38,23 +46,56 @@ def run_text(options: PingOptions, every_ns: int) -> Session:
 
 
 def run_json(options: PingOptions) -> Session:
-    """JSON lines. Raises BrokenPipeError when their reader has gone."""
+    """JSON lines. Raises BrokenPipeError when their reader has gone, or stands still at the end."""
     return asyncio.run(_run_json(options))
 
 
+async def _run_lines(options: PingOptions, every_ns: int, console: Console) -> Session:
+    made: list[Session] = []
+    writer = _writer(made, _missing_text)
+
+    async def display(session: Session) -> None:
+        await lines(session, every_ns, lambda text: writer.write_sample(f"{text}\n".encode()))
+
+    try:
+        session = await _run(options, display, made=made)
+        with console.capture() as table:
+            print_final(session.picture(), console)
+        writer.write(table.get().encode())
+    finally:
+        await writer.close(lambda: _wanted(made))
+    return session
+
+
 async def _run_json(options: PingOptions) -> Session:
+    made: list[Session] = []
+    writer = _writer(made, dropped_line)
+    try:
+        session = await _run(options, nothing, writer, made)
+    finally:
+        await writer.close(lambda: _wanted(made))
+    return session
+
+
+def _wanted(made: list[Session]) -> bool:
+    """Whether somebody has asked for the end."""
+    return any(one.interrupted for one in made)
+
+
+def _missing_text(count: int) -> bytes:
+    return f"{count} lines are missing here: their reader stood still.\n".encode()
+
+
+def _writer(made: list[Session], missing: Callable[[int], bytes]) -> LineWriter:
+    """To standard output; one who reads no more ends the run."""
     loop = asyncio.get_running_loop()
-    session: list[Session] = []
 
     def broken() -> None:
-        for one in session:
+        for one in made:
             loop.call_soon_threadsafe(one.stop)
 
-    writer = LineWriter(sys.stdout.buffer, broken)
-    try:
-        return await _run(options, nothing, writer, session)
-    finally:
-        writer.close()
+    sys.stdout.flush()
+    return LineWriter(sys.stdout.buffer, broken, missing)
 
 
 async def _run(
@@ -72,6 +113,7 @@ async def _run(
             network=network,
             clock=SystemClock(),
             write=writer.write if writer else None,
+            write_sample=writer.write_sample if writer else None,
         )
         if made is not None:
             made.append(session)
@@ -79,13 +121,27 @@ async def _run(
             sys.stderr.write(f"{session.notice}\n{session.remedy}\n")
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, session.stop)
+            loop.add_signal_handler(number, _end, session)
         await session.run(display)
     finally:
         network.close()
     return session
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+def _end(session: Session) -> None:
+    """End the run. A second signal ends the process at once, whatever it waits for; one that comes
+    with the first (from the terminal and from a parent, say) is the same one.
+    """
+    session.stop()
+    asked_s = time.monotonic()
+
+    def at_once(number: int, frame: FrameType | None) -> None:
+        del frame
+        if time.monotonic() - asked_s > SAME_SIGNAL_S:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, at_once)

@@ -73,6 +73,11 @@ class Directions:
         self._packets.clear()
         self._last = None
 
+    @property
+    def n(self) -> int:
+        """Packets with both transits that are looked at."""
+        return len(self._packets)
+
     def figures(self) -> tuple[DirectionFigures, DirectionFigures] | None:
         """Forward and reverse; None while there are too few packets."""
         if len(self._packets) < ENOUGH:

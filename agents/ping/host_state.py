@@ -1,11 +1,13 @@
 """All that is remembered of one series (one host, one probe, one address), in bounded memory."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from pathbudget.agents.ping.directions import Directions
 from pathbudget.agents.ping.in_order import InOrder, Numbered
+from pathbudget.agents.ping.load_rate import OwnLoad
 from pathbudget.agents.ping.outages import Outage, OutageWatch
-from pathbudget.agents.ping.phases import Phase
+from pathbudget.agents.ping.phases import OURS, OWN_LOAD, Phase
 from pathbudget.agents.ping.sketch import Sketch
 from pathbudget.agents.ping.strip import Strip
 from pathbudget.probes.record import (
@@ -27,8 +29,26 @@ TRANSITS = frozenset({str(Metric.TRANSIT_FORWARD), str(Metric.TRANSIT_REVERSE)})
 NOT_ROUND_TRIPS = frozenset({str(Flag.SYN_RETRANSMITTED)})
 """The time of a retransmission timer is no round trip: the first SYN was lost."""
 
-Result = tuple[int, int | None, int | None]
-"""(when sent, value or None for a loss, flow)."""
+Result = tuple[int, int | None, int | None, bool]
+"""(when sent, value or None for a loss, flow, whether our own load was on the path)."""
+
+
+class Placed(NamedTuple):
+    """Losses by direction as far as the reflector's count could place them. `unknown` are not
+    placed: some wait for the next answer of the reflector, others stay so.
+    """
+
+    sent: int
+    forward: int
+    reverse: int
+    unknown: int
+
+    def bounds(self, direction: Direction) -> tuple[float, float]:
+        """Least and greatest share lost there; on the way back, of those that arrived."""
+        forward = direction is Direction.FORWARD
+        of = self.sent if forward else self.sent - self.forward
+        lost = self.forward if forward else self.reverse
+        return (lost / of, (lost + self.unknown) / of) if of else (0.0, 1.0)
 
 
 class PhaseState:
@@ -39,6 +59,12 @@ class PhaseState:
     def __init__(self) -> None:
         self.answers = Sketch()
         self.lost = 0
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """0 to 1; None where nothing was sent then."""
+        sent = self.answers.n + self.lost
+        return self.lost / sent if sent else None
 
     def take(self, value_ns: int | None) -> None:
         """An answer, or a loss (None)."""
@@ -72,8 +98,7 @@ class HostState:
         self.started_unix_ns = start_unix_ns
         self.answers = Sketch()
         self.phases: dict[Phase | None, PhaseState] = {
-            Phase.IDLE: PhaseState(),
-            Phase.LOADED: PhaseState(),
+            one: PhaseState() for one in (Phase.IDLE, Phase.RAMPING, Phase.LOADED)
         }
         self.ipdv = Sketch()
         self.lost = 0
@@ -90,7 +115,9 @@ class HostState:
         self.last_outage: Outage | None = None
         self.last_ns: int | None = None
         self.strip = Strip(start_unix_ns, column_ns, timeout_ns)
-        self._order: InOrder[Result | None] = InOrder()
+        self.own_load: OwnLoad | None = None
+        """What our own load came to; None where there is none."""
+        self._order: InOrder[Result | None] = InOrder(timeout_ns)
         self._before: dict[int | None, int] = {}
 
     @property
@@ -104,11 +131,13 @@ class HostState:
         return self.lost / self.sent if self.sent else None
 
     @property
-    def lost_by_direction(self) -> dict[str, int] | None:
+    def lost_by_direction(self) -> Placed | None:
         """Losses that the reflector's own count could place; None where it does not count."""
         if STATELESS in self.counted or self.probe != "stamp" or not self.answers.n:
             return None
-        return {one: self.counted[f"lost_{one}"] for one in Direction}
+        forward = min(self.lost, self.counted["lost_forward"])
+        reverse = min(self.lost - forward, self.counted["lost_reverse"])
+        return Placed(self.sent, forward, reverse, self.lost - forward - reverse)
 
     def take(self, sample: Sample, primary: str, phase: Phase | None = None) -> Outage | None:
         """Take one sample; `primary` is the metric of which each send has exactly one.
@@ -129,13 +158,17 @@ class HostState:
         """Something that is no sample: ``duplicate``, ``late``, ``foreign`` ..."""
         self.counted[word] += 1
 
+    def finish(self) -> Outage | None:
+        """Nothing more will come: look at what still waited for earlier packets."""
+        return self._in_order(self._order.rest())
+
     def _take_primary(self, sample: Sample, phase: Phase | None) -> Outage | None:
         self.flags.update(sample.flags)
         if sample.failure is not None and _was_not_sent(sample.failure):
             self._not_sent(sample)
-            return self._in_order(self._order.push(sample.seq, None))
+            return self._in_order(self._order.push(sample.seq, None, sample.sent_unix_ns))
         value = None if NOT_ROUND_TRIPS.intersection(sample.flags) else sample.value_ns
-        self.strip.add(sample.sent_unix_ns, value, loaded=phase is Phase.LOADED)
+        self.strip.add(sample.sent_unix_ns, value, loaded=phase in OWN_LOAD)
         if phase in self.phases:
             self.phases[phase].take(value)
         if value is None:
@@ -143,8 +176,8 @@ class HostState:
         else:
             self._answer(sample, value)
         flow = sample.flow if self._by_flow else None
-        result = (sample.sent_unix_ns, value, flow)
-        return self._in_order(self._order.push(sample.seq, result))
+        result = (sample.sent_unix_ns, value, flow, phase in OURS)
+        return self._in_order(self._order.push(sample.seq, result, sample.sent_unix_ns))
 
     def _not_sent(self, sample: Sample) -> None:
         self.not_sent += 1
@@ -183,8 +216,10 @@ class HostState:
                 self.watch.cut()
             if result is None:
                 continue
-            sent, value, flow = result
+            sent, value, flow, ours = result
             self._vary(value, flow)
+            if ours and value is None:
+                continue  # our own load may have pushed it out: no outage of the path
             outage = self.watch.feed(sent, lost=value is None)
             if outage is not None:
                 self.last_outage = news = outage

@@ -1,14 +1,9 @@
 """One JSON object a line, for scripts; docs/ping.md has the fields.
 
-Samples are written in the codec's own words. Lines go out through a thread, so that a reader who is
-slow does not hold up the measuring; one who has gone ends the run.
+Samples are written in the codec's own words. `line_writer.py` puts the lines out.
 """
 
 import math
-import queue
-import threading
-from collections.abc import Callable
-from typing import BinaryIO
 
 import msgspec
 
@@ -16,10 +11,7 @@ from pathbudget.agents.ping.figures import Figures, figures, load_figures
 from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.outages import Outage
 from pathbudget.probes.codec import encode_sample
-from pathbudget.probes.record import ClockQuality, Measurement, NoiseFloor, Sample
-
-WAITING_LINES = 100_000
-"""More than this and the measuring waits for the reader: no line is ever dropped."""
+from pathbudget.probes.record import ClockQuality, Direction, Measurement, NoiseFloor, Sample
 
 _encoder = msgspec.json.Encoder()
 
@@ -47,6 +39,11 @@ def sample_line(state: HostState, sample: Sample) -> bytes:
     return head[:-1] + b"," + encode_sample(sample)[1:] + b"\n"
 
 
+def dropped_line(lines: int) -> bytes:
+    """So many sample lines are missing here: their reader stood still for too long."""
+    return _line("dropped", lines=lines)
+
+
 def outage_line(state: HostState, outage: Outage) -> bytes:
     """An outage was noticed, or is over."""
     return _line(
@@ -59,9 +56,13 @@ def outage_line(state: HostState, outage: Outage) -> bytes:
 
 
 def summary_line(
-    state: HostState, clock: ClockQuality | None, noise: NoiseFloor | None, duration_ns: int
+    state: HostState,
+    clock: ClockQuality | None,
+    noise: NoiseFloor | None,
+    duration_ns: int,
+    floor_ns: int | None,
 ) -> bytes:
-    """All that is known at the end."""
+    """All that is known at the end. `floor_ns` is that of the clocks of these very samples."""
     shown = figures(state)
     return _line(
         "summary",
@@ -82,6 +83,7 @@ def summary_line(
         outages=state.watch.count,
         clock=clock,
         noise=noise,
+        noise_floor_ns=floor_ns,
     )
 
 
@@ -101,8 +103,12 @@ def _parts(state: HostState) -> dict[str, object]:
     both = state.directions.figures()
     if both is not None:
         parts["forward"], parts["reverse"] = both[0]._asdict(), both[1]._asdict()
-    if state.lost_by_direction is not None:
-        parts["lost_by_direction"] = state.lost_by_direction
+    placed = state.lost_by_direction
+    if placed is not None:
+        parts["lost_by_direction"] = {
+            **{str(one): getattr(placed, one) for one in Direction},
+            "unknown": placed.unknown,
+        }
     if state.flows:
         parts["flows"] = {
             str(flow): {"n": one.n, "minimum_ns": one.minimum, "p50_ns": one.quantile(0.5)}
@@ -114,6 +120,11 @@ def _parts(state: HostState) -> dict[str, object]:
             name: {"p50_ns": _finite(pair[0]), "p95_ns": _finite(pair[1])}
             for name, pair in load._asdict().items()
         }
+    if state.own_load is not None:
+        parts["own_load"] = {
+            **state.own_load._asdict(),
+            "loss_ratio": {phase: one.loss_ratio for phase, one in state.phases.items()},
+        }
     return parts
 
 
@@ -123,52 +134,3 @@ def _finite(value: float | None) -> int | None:
 
 def _line(kind: str, **fields: object) -> bytes:
     return _encoder.encode({"type": kind, **fields}) + b"\n"
-
-
-class LineWriter:
-    """Writes lines in a thread of its own, whole batches at a time."""
-
-    def __init__(self, output: BinaryIO, broken: Callable[[], None]) -> None:
-        self.error: OSError | None = None
-        """Why nothing more can be written."""
-        self._output = output
-        self._broken = broken
-        self._lines: queue.Queue[bytes | None] = queue.Queue(WAITING_LINES)
-        self._thread = threading.Thread(target=self._work, name="json lines", daemon=True)
-        self._thread.start()
-
-    def write(self, line: bytes) -> None:
-        """Hand one line over."""
-        if self.error is None:
-            self._lines.put(line)
-
-    def close(self) -> None:
-        """Write what is left. Raises OSError (BrokenPipeError) where that was not possible."""
-        self._lines.put(None)
-        self._thread.join()
-        if self.error is not None:
-            raise self.error
-
-    def _work(self) -> None:
-        while (line := self._lines.get()) is not None:
-            if self.error is not None:
-                continue  # keep emptying the queue, so that nobody waits for ever
-            batch = [line]
-            ended = False
-            while not self._lines.empty() and len(batch) < 1_000:
-                following = self._lines.get()
-                if following is None:
-                    ended = True
-                    break
-                batch.append(following)
-            self._put_out(b"".join(batch))
-            if ended:
-                return
-
-    def _put_out(self, data: bytes) -> None:
-        try:
-            self._output.write(data)
-            self._output.flush()
-        except OSError as error:
-            self.error = error
-            self._broken()

@@ -2,14 +2,16 @@
 
 It is STAMP, and it goes only where a reflector has answered, in this run, on this port: each loaded
 phase begins after an answer and ends as soon as answers stay away. So it cannot be aimed at anybody
-who does not run a reflector and answer us. Rate, packet size and time are bounded.
+who does not run a reflector and answer us. Rate, packet size and time are bounded, and the rate is
+no higher than what is answered (`load_rate.py`).
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pathbudget.agents.ping.phases import Phases
+from pathbudget.agents.ping.load_rate import LoadRate, OwnLoad
+from pathbudget.agents.ping.phases import Phase, Phases
 from pathbudget.probes.clock import Clock
 from pathbudget.probes.contract import Probe, Shot
 from pathbudget.probes.network import Network
@@ -62,7 +64,6 @@ class Totals:
     """What the load did."""
 
     sent: int = 0
-    answered: int = 0
     loaded_ns: int = 0
     stopped: str = ""
     """Why it ended before its time; empty where it did not."""
@@ -72,7 +73,8 @@ class LoadRun:
     """Takes turns of idle and loaded towards one reflector, until the time for load is used up.
 
     `open_probe` opens the STAMP probe with packets of `SIZE_BYTES` whose samples go to `emit` here,
-    never into the results. `aim` says whom to load, None while no reflector has answered.
+    never into the results. `aim` says whom to load, None while no reflector has answered;
+    `usual_loss` which share of packets the path loses without a load.
     """
 
     def __init__(
@@ -84,15 +86,22 @@ class LoadRun:
         phases: Phases,
         open_probe: Callable[[Callable[[int, Sample], None]], Probe],
         aim: Callable[[], Aim | None],
+        usual_loss: Callable[[], float],
     ) -> None:
         self.totals = Totals()
+        self.rate = LoadRate(load.bits_per_second, SIZE_BYTES)
         self._load = load
         self._network = network
         self._clock = clock
         self._phases = phases
         self._open_probe = open_probe
         self._aim = aim
+        self._usual_loss = usual_loss
         self._heard_ns = 0
+
+    def report(self) -> OwnLoad:
+        """What came of it so far."""
+        return self.rate.report(self._clock.monotonic_ns())
 
     async def run(self) -> None:
         """Idle first, then loaded, and so on. Ends by itself; may be cancelled at any time."""
@@ -103,29 +112,42 @@ class LoadRun:
                 aim = self._aim()
                 if aim is not None:
                     await self._loaded_phase(probe, aim)
+            await self._wait(2 * SILENCE_NS)  # the last answers
         finally:
             self._phases.end(self._clock.unix_ns())
+            self.rate.close(self._clock.monotonic_ns())
             probe.close()
 
     async def _loaded_phase(self, probe: Probe, aim: Aim) -> None:
-        began = self._heard_ns = self._clock.monotonic_ns()
+        began = before = self._heard_ns = self._clock.monotonic_ns()
         end = began + min(PHASE_NS, self._load.lasts_ns - self.totals.loaded_ns)
-        sent_before = self.totals.sent
-        self._phases.begin(self._clock.unix_ns())
-        while (now := self._clock.monotonic_ns()) < end:
-            if now - self._heard_ns > SILENCE_NS:
-                self.totals.stopped = "the reflector stopped answering; the load was ended"
-                break
-            due = (now - began) * self._load.bits_per_second // (8 * SIZE_BYTES * 10**9)
+        owed = 0.0
+        while (now := self._clock.monotonic_ns()) < end and not self._ended(now):
+            self.rate.judge(now, self._usual_loss())
+            self._phases.begin(
+                self._clock.unix_ns(), Phase.LOADED if self.rate.steady else Phase.RAMPING
+            )
             # What a late loop has missed is not caught up with at once.
-            most = 1 + self._load.bits_per_second * 5 * BURST_NS // (8 * SIZE_BYTES * 10**9)
-            for _ in range(min(most, due - (self.totals.sent - sent_before))):
+            owed += min(now - before, 5 * BURST_NS) * self.rate.now / (8 * SIZE_BYTES * 10**9)
+            before = now
+            for _ in range(int(owed)):
                 self._fire(probe, aim)
+            owed %= 1
             await self._wait(BURST_NS)
+        self.rate.pause(self._clock.monotonic_ns())
         self._phases.end(self._clock.unix_ns())
         self.totals.loaded_ns += self._clock.monotonic_ns() - began
 
+    def _ended(self, now_ns: int) -> bool:
+        """Whether there is a reason to load nobody any more."""
+        if now_ns - self._heard_ns > SILENCE_NS:
+            self.totals.stopped = "the reflector stopped answering; the load was ended"
+        elif self.rate.exhausted:
+            self.totals.stopped = "the reflector answers hardly any load; it was ended"
+        return bool(self.totals.stopped)
+
     def _fire(self, probe: Probe, aim: Aim) -> None:
+        now_ns = self._clock.monotonic_ns()
         shot = Shot(
             series=0,
             seq=self.totals.sent,
@@ -133,15 +155,16 @@ class LoadRun:
             address=aim.address,
             family=aim.family,
             timeout_ns=2 * SILENCE_NS,
-            due_ns=self._clock.monotonic_ns(),
+            due_ns=now_ns,
         )
+        self.rate.sent(self.totals.sent, now_ns)
         self.totals.sent += 1
         probe.fire(shot)
 
     def _take(self, series: int, sample: Sample) -> None:
         del series
-        if sample.metric == "rtt" and sample.failure is None:
-            self.totals.answered += 1
+        if sample.metric == "rtt" and sample.value_ns is not None:
+            self.rate.answered(sample.seq, sample.value_ns)
             self._heard_ns = self._clock.monotonic_ns()
 
     async def _wait(self, duration_ns: int) -> None:

@@ -3,40 +3,49 @@
 from collections import deque
 from enum import StrEnum
 
-SETTLES_NS = 500_000_000
-"""After a load the queues that it filled drain: what is sent then is neither idle nor loaded."""
-REMEMBERED = 64
+SETTLES_NS = 1_000_000_000
+"""After a load the queues that it filled drain, and reflectors that count by the second begin a new
+count: what is sent then is neither idle nor loaded."""
+REMEMBERED = 128
 
 
 class Phase(StrEnum):
     """What else was on the path when a packet was sent."""
 
     IDLE = "idle"
+    RAMPING = "ramping"
+    """A load, but its rate is still sought: too little of it, or too much."""
     LOADED = "loaded"
     SETTLING = "settling"
 
 
+OWN_LOAD = frozenset({Phase.RAMPING, Phase.LOADED})
+OURS = OWN_LOAD | {Phase.SETTLING}
+"""What is lost then is not the path's alone, so it is no outage of the path."""
+
+
 class Phases:
-    """The loaded stretches of time, wall clock."""
+    """The stretches of time with a load, wall clock."""
 
     def __init__(self) -> None:
-        self._loaded: deque[tuple[int, int | None]] = deque(maxlen=REMEMBERED)
+        self._changes: deque[tuple[int, Phase]] = deque(maxlen=REMEMBERED)
 
-    def begin(self, unix_ns: int) -> None:
-        """The load is on."""
-        self._loaded.append((unix_ns, None))
+    def begin(self, unix_ns: int, phase: Phase = Phase.LOADED) -> None:
+        """The load is on. Without effect where that phase is on already."""
+        if not self._changes or self._changes[-1][1] is not phase:
+            self._changes.append((unix_ns, phase))
 
     def end(self, unix_ns: int) -> None:
         """It is off. Without effect where it was not on."""
-        if self._loaded and self._loaded[-1][1] is None:
-            self._loaded[-1] = (self._loaded[-1][0], unix_ns)
+        if self._changes:
+            self.begin(unix_ns, Phase.IDLE)
 
     def phase_at(self, unix_ns: int) -> Phase:
         """Of a packet sent then."""
-        for began, ended in reversed(self._loaded):
+        for began, phase in reversed(self._changes):
             if unix_ns < began:
                 continue
-            if ended is None or unix_ns < ended:
-                return Phase.LOADED
-            return Phase.SETTLING if unix_ns < ended + SETTLES_NS else Phase.IDLE
+            if phase is Phase.IDLE and unix_ns < began + SETTLES_NS:
+                return Phase.SETTLING
+            return phase
         return Phase.IDLE

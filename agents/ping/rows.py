@@ -5,9 +5,11 @@ from typing import NamedTuple
 from rich.text import Text
 
 from pathbudget.agents.ping import words
-from pathbudget.agents.ping.directions import DirectionFigures
+from pathbudget.agents.ping.directions import ENOUGH, DirectionFigures
 from pathbudget.agents.ping.figures import Figures, figures, load_figures
 from pathbudget.agents.ping.host_state import HostState
+from pathbudget.agents.ping.load_rate import OwnLoad, megabits
+from pathbudget.agents.ping.phases import Phase
 from pathbudget.agents.ping.smoke import smoke_line
 from pathbudget.probes.record import Direction
 
@@ -72,7 +74,7 @@ def _direction_lines(state: HostState, size: Widths) -> list[Text]:
     """Forward and reverse, as soon as there are packets enough to tell drift from variation."""
     found = state.directions.figures()
     if found is None:
-        return []
+        return [Text(f"  directions after {ENOUGH} packets", "dim")] if state.directions.n else []
     pairs = zip((Direction.FORWARD, Direction.REVERSE), found, strict=True)
     return [_direction_line(state, one, of, size) for one, of in pairs]
 
@@ -82,12 +84,12 @@ def _direction_line(
 ) -> Text:
     micro = of.pdv_p99_ns < 1_000_000
     placed = state.lost_by_direction
-    loss = words.share(placed[direction] / state.sent if placed and state.sent else None)
-    drift = f"drift {of.drift_ppm:+.0f}ppm"
+    loss = words.between(*placed.bounds(direction)) if placed else words.DASH
+    drift = words.drift(of.drift_ppm)
     if len(drift) + 10 <= size.smoke:
         drift = f"last {of.n}, {drift}"
     drift = _fit(drift, size.smoke)
-    text = f"{'  ' + direction:<{size.host}} {drift:<{size.smoke}} {'':5} {loss:>4} "
+    text = f"{'  ' + direction:<{size.host}} {drift:<{size.smoke}} {loss:>10} "
     text += f"{'us' if micro else 'ms'} {words.DASH:>5} {words.DASH:>5} {words.DASH:>5}"
     for value in (of.pdv_p99_ns, of.ipdv_p95_ns):
         text += f" {words.duration(value, micro=micro):>5}"
@@ -111,12 +113,30 @@ def _flow_lines(state: HostState, shown: Figures) -> list[str]:
 
 
 def _load_lines(state: HostState, shown: Figures) -> list[str]:
-    found = load_figures(state)
-    if found is None:
-        return []
-    idle, loaded, more = (_pair(pair, micro=shown.micro) for pair in found)
-    unit = "us" if shown.micro else "ms"
-    return [f"  p50/p95 idle {idle}, loaded {loaded}, difference {more} {unit}"]
+    found, lines = load_figures(state), list[str]()
+    if found is not None:
+        idle, loaded, more = (_pair(pair, micro=shown.micro) for pair in found)
+        unit = "us" if shown.micro else "ms"
+        lines.append(f"  p50/p95 idle {idle}, loaded {loaded}, difference {more} {unit}")
+    if state.own_load is not None:
+        lines += _own_load_lines(state, state.own_load)
+    return lines
+
+
+def _own_load_lines(state: HostState, load: OwnLoad) -> list[str]:
+    """What the load really was, and what was lost with it."""
+    asked, sent, answered = (
+        words.DASH if one is None else megabits(one)
+        for one in (load.asked_bps, load.sent_bps, load.answered_bps)
+    )
+    idle, loaded, sought = (
+        words.share(state.phases[one].loss_ratio)
+        for one in (Phase.IDLE, Phase.LOADED, Phase.RAMPING)
+    )
+    return [
+        f"  load {sent} Mbit/s sent, {answered} answered, {asked} asked for",
+        f"  loss idle {idle}, loaded {loaded}, while the rate was sought {sought}",
+    ]
 
 
 def _pair(pair: tuple[float | None, float | None], *, micro: bool) -> str:

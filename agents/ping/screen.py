@@ -8,6 +8,7 @@ from rich.text import Text
 
 from pathbudget.agents.ping import rows, words
 from pathbudget.agents.ping.figures import figures
+from pathbudget.agents.ping.floors import Floors, floor_of
 from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.smoke import AXIS, chart
 from pathbudget.agents.units import format_duration
@@ -35,7 +36,7 @@ class Picture:
     method: str
     column_ns: int
     elapsed_ns: int
-    floor_ns: int | None = None
+    floors: Floors = field(default_factory=dict[str, int])
     notices: Sequence[str] = field(default_factory=tuple[str, ...])
 
 
@@ -57,20 +58,41 @@ def final(picture: Picture, width: int) -> list[Text]:
     return [_cut(line, width) for line in lines]
 
 
-def noise_text(floor_ns: int | None) -> str:
-    """What a difference between two numbers must exceed to mean anything."""
-    if floor_ns is None:
+def noise_text(floors: Floors) -> str:
+    """What a difference between two numbers must exceed to mean anything; `floors` are by letter
+    of the clock, as in the rows.
+    """
+    if not floors:
         return "The noise floor of this host is not known."
+    sizes = {letter: _size(floor_ns) for letter, floor_ns in floors.items()}
+    if len(set(sizes.values())) == 1:
+        return f"Differences under {next(iter(sizes.values()))} are noise here."
+    each = ", ".join(f"{letter} {size}" for letter, size in sizes.items())
+    return f"Noise by clock: {each}."
+
+
+def _size(floor_ns: int) -> str:
     micro = floor_ns < 10_000_000
-    size = f"{words.duration(floor_ns, micro=micro)} {'us' if micro else 'ms'}"
-    return f"Differences under {size} are noise here."
+    return f"{words.duration(floor_ns, micro=micro)} {'us' if micro else 'ms'}"
+
+
+def _floors_shown(picture: Picture) -> Floors:
+    """Of the clocks that the rows use; the worst of a letter."""
+    shown: dict[str, int] = {}
+    for one in picture.shown:
+        floor_ns = floor_of(one.state, picture.floors)
+        if floor_ns is not None:
+            letter = words.clock_letter(one.state)
+            shown[letter] = max(floor_ns, shown.get(letter, 0))
+    known = {letter: floor for letter, floor in shown.items() if letter != words.DASH}
+    return known or shown
 
 
 def _head(picture: Picture, width: int) -> list[Text]:
     hosts = len({one.state.host for one in picture.shown})
     many = "1 host" if hosts == 1 else f"{hosts} hosts"
     title = f"{many}, {picture.method}, for {_clock(picture.elapsed_ns)}."
-    noise = noise_text(picture.floor_ns)
+    noise = noise_text(_floors_shown(picture))
     together = len(title) + 1 + len(noise) <= width
     head = [f"{title} {noise}"] if together else [title, noise]
     return [*(Text(one) for one in head), *(Text(one, "yellow") for one in picture.notices)]
@@ -96,7 +118,7 @@ def _blocks(picture: Picture, width: int, order: Iterable[int]) -> Iterator[list
     """The lines of each series, made only when they are asked for: there may be hundreds."""
     size = _widths(picture, width)
     for one in (picture.shown[at] for at in order):
-        yield rows.block(one.state, one.mode, size, picture.floor_ns or 0)
+        yield rows.block(one.state, one.mode, size, floor_of(one.state, picture.floors) or 0)
 
 
 def _heading(picture: Picture, width: int) -> Text:
@@ -152,9 +174,10 @@ def _pane(picture: Picture, one: Shown, width: int, height: int) -> list[Text]:
     last = f"last {words.duration(state.last_ns, micro=shown.micro)} {unit}"
     address = f" ({state.address})" if state.address not in ("", state.host) else ""
     title = f"{state.host}{address} {state.probe}: {last}"
-    if shown.micro and picture.floor_ns is not None:
-        title += f" (noise {words.duration(picture.floor_ns, micro=True)} us)"
-    lines = chart(columns, width, height, micro=shown.micro, floor_ns=picture.floor_ns or 0)
+    floor_ns = floor_of(state, picture.floors)
+    if shown.micro and floor_ns is not None:
+        title += f" (noise {words.duration(floor_ns, micro=True)} us)"
+    lines = chart(columns, width, height, micro=shown.micro, floor_ns=floor_ns or 0)
     return [
         Text(title, "bold"),
         *lines,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathbudget.agents.campaign.epochs import literal_family
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.ping import options as asked
+from pathbudget.agents.ping.floors import Floors, measure_floors, with_host
 from pathbudget.agents.ping.load import SIZE_BYTES, Aim, LoadRun
-from pathbudget.agents.ping.phases import Phases
+from pathbudget.agents.ping.phases import Phase, Phases
 from pathbudget.agents.ping.screen import Picture
 from pathbudget.agents.ping.sink import PingSink
 from pathbudget.agents.units import format_duration
@@ -16,7 +17,6 @@ from pathbudget.probes.channels import Network
 from pathbudget.probes.clock import Clock
 from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec
 from pathbudget.probes.errors import ConfigError, Fault, NotOnThisHostError, PrivilegeError
-from pathbudget.probes.noise import measure_noise_floor
 from pathbudget.probes.record import AddressFamily, Sample
 
 SOCKETS = {"tcp": "tcp", "stamp": "udp"}
@@ -49,6 +49,7 @@ class Session:
         network: Network,
         clock: Clock,
         write: Callable[[bytes], None] | None = None,
+        write_sample: Callable[[bytes], None] | None = None,
     ) -> None:
         self.notice = ""
         """What a person must know before the first number, such as a fallback."""
@@ -68,6 +69,7 @@ class Session:
             column_ns=options.column_ns,
             timeout_ns=options.waits_ns,
             write=write,
+            write_sample=write_sample,
             phases=self._phases,
             notice=self.notice,
             flows=options.flows is not None,
@@ -78,7 +80,8 @@ class Session:
         )
         self._load: LoadRun | None = None
         self._preparing: asyncio.Task[None] | None = None
-        self._floor_ns: int | None = None
+        self._floors: Floors = {}
+        self.sink.floors = self._known_floors
         self._started_ns = clock.monotonic_ns()
 
     @property
@@ -105,12 +108,13 @@ class Session:
 
     def picture(self) -> Picture:
         """All that is to be drawn now."""
+        self._tell_load()
         return Picture(
             shown=self.sink.shown(),
             method=self._method,
             column_ns=self._options.column_ns,
             elapsed_ns=self._clock.monotonic_ns() - self._started_ns,
-            floor_ns=self._floor_ns,
+            floors=self._known_floors(),
             notices=self._notices(),
         )
 
@@ -118,7 +122,7 @@ class Session:
         """Measure until the plan ends or `stop`. Raises PrivilegeError or ConfigError; then
         nothing was sent.
         """
-        self._floor_ns = (await measure_noise_floor(self._network, self._clock)).floor_ns
+        self._floors = await measure_floors(self._network)
         tasks = [asyncio.create_task(self._or_stop(display(self)))]
         try:
             if not await self._prepare():
@@ -131,10 +135,21 @@ class Session:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
+            self._tell_load()
             self._vantage.finish()
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+    def _known_floors(self) -> Floors:
+        return with_host(self._floors, self._vantage.progress.noise)
+
+    def _tell_load(self) -> None:
+        """There is one host where there is a load."""
+        if self._load is not None:
+            report = self._load.report()
+            for state in self.sink.states():
+                state.own_load = report
 
     async def _or_stop(self, work: Coroutine[None, None, None]) -> None:
         """Where nobody sees the results any more (a closed pipe), nothing more is sent."""
@@ -194,8 +209,8 @@ class Session:
                 f"No reflector answers at {silent[0]}{more}: forward and reverse stay unknown."
             )
         notices += self.sink.moved[-1:]
-        if self._load is not None and self._load.totals.stopped:
-            notices.append(self._load.totals.stopped)
+        if self._load is not None:
+            notices += filter(None, (self._load.rate.limited, self._load.totals.stopped))
         return notices
 
     async def _run_load(self) -> None:
@@ -208,6 +223,7 @@ class Session:
             phases=self._phases,
             open_probe=self._open_load,
             aim=self._aim,
+            usual_loss=self._usual_loss,
         )
         await self._load.run()
 
@@ -236,6 +252,12 @@ class Session:
                 plan = next(one for one in self.plan.series if one.kind == "stamp")
                 return Aim(plan.target, state.address, family)
         return None
+
+    def _usual_loss(self) -> float:
+        """Share of the packets that are lost without a load."""
+        idle = [one.phases[Phase.IDLE] for one in self.sink.states() if one.probe == "stamp"]
+        lost = sum(one.lost for one in idle)
+        return lost / max(1, lost + sum(one.answers.n for one in idle))
 
 
 def _forget(series: int, word: str) -> None:

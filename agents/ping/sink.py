@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from pathbudget.agents.ping import json_lines
+from pathbudget.agents.ping.floors import Floors, floor_of
 from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.hosts import check_address
-from pathbudget.agents.ping.phases import Phase, Phases
+from pathbudget.agents.ping.phases import OWN_LOAD, Phases
 from pathbudget.agents.ping.screen import Shown
 from pathbudget.probes.contract import ProbeSpec
 from pathbudget.probes.record import (
@@ -23,7 +24,9 @@ Key = tuple[str, str, AddressFamily | None]
 
 
 class PingSink:
-    """See `campaign.sink.SampleSink`. `write` gets JSON lines; None where nobody wants them."""
+    """See `campaign.sink.SampleSink`. `write` gets JSON lines; None where nobody wants them.
+    `write_sample` gets those of samples instead, where that is another function.
+    """
 
     def __init__(
         self,
@@ -33,17 +36,21 @@ class PingSink:
         column_ns: int,
         timeout_ns: int,
         write: Callable[[bytes], None] | None = None,
+        write_sample: Callable[[bytes], None] | None = None,
         phases: Phases | None = None,
         notice: str = "",
         flows: bool = False,
     ) -> None:
         self.moved: list[str] = []
         """Hosts whose address changed during the run, in words."""
+        self.floors: Callable[[], Floors] = dict[str, int]
+        """The noise floor of each clock, as far as it is known."""
         self._table = table
         self._sockets = sockets
         self._column_ns = column_ns
         self._timeout_ns = timeout_ns
         self._write = write
+        self._write_sample = write_sample or write
         self._phases = phases
         self._notice = notice
         self._flows = flows
@@ -90,12 +97,12 @@ class PingSink:
         """See `SampleSink.append`."""
         state = self._open[series]
         phase = None if self._phases is None else self._phases.phase_at(sample.sent_unix_ns)
-        if phase is Phase.LOADED:
+        if phase in OWN_LOAD:
             sample = msgspec.structs.replace(sample, flags=(*sample.flags, str(Flag.LOADED)))
         outage = state.take(sample, self._table[state.probe].primary_metric, phase)
-        if self._write is None:
+        if self._write_sample is None:
             return
-        self._put(json_lines.sample_line(state, sample))
+        self._write_sample(json_lines.sample_line(state, sample))
         if outage is not None:
             self._put(json_lines.outage_line(state, outage))
 
@@ -116,7 +123,11 @@ class PingSink:
         state = self._open.pop(series, None)
         if state is None:  # its address was refused, nothing was sent
             return
-        self._put(json_lines.summary_line(state, clock, noise, duration_ns))
+        outage = state.finish()
+        if outage is not None:
+            self._put(json_lines.outage_line(state, outage))
+        floor_ns = floor_of(state, self.floors())
+        self._put(json_lines.summary_line(state, clock, noise, duration_ns, floor_ns))
 
     def _put(self, line: bytes) -> None:
         if self._write is not None:

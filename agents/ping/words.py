@@ -65,6 +65,18 @@ def share(ratio: float | None) -> str:
     return f"{min(percent, 99.0):.0f}%" if ratio < 1 else "100%"
 
 
+def between(low: float, high: float) -> str:
+    """A share within bounds, in at most ten characters: ``0%``, ``0.5%-1.2%``."""
+    texts = share(low), share(high)
+    return texts[0] if texts[0] == texts[1] else "-".join(texts)
+
+
+def drift(ppm: float) -> str:
+    """Of the far clock against ours; zero has no sign."""
+    whole = round(ppm)
+    return f"drift {whole:+d} ppm" if whole else "drift 0 ppm"
+
+
 def amount(number: int) -> str:
     """A count in at most five characters."""
     if number < 100_000:

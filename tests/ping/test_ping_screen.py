@@ -47,7 +47,7 @@ def picture_of(states: Sequence[HostState], **changes: object) -> Picture:
         method="icmp every 1s periodic",
         column_ns=10 * SECOND,
         elapsed_ns=600 * SECOND,
-        floor_ns=12_000,
+        floors=dict.fromkeys(ClockSource, 12_000),
     )
 
 
@@ -144,7 +144,7 @@ def test_a_metro_path_is_in_microseconds_with_the_noise_beside_it(
     assert "Differences under 12.0 us are noise here" in text
     assert re.search(r"metro.*0% us +180 ", text)
     assert re.search(r"last \d+ us \(noise 12.0 us\)", text)
-    assert noise_text(None) == "The noise floor of this host is not known."
+    assert noise_text({}) == "The noise floor of this host is not known."
 
 
 def test_directions_flows_load_and_failures_have_lines_of_their_own() -> None:
@@ -169,8 +169,8 @@ def test_directions_flows_load_and_failures_have_lines_of_their_own() -> None:
     no = Failure(FailureKind.UNREACHABLE, Stage.WAIT, "host unreachable")
     state.take(Sample(201, "rtt", 201 * SECOND, failure=no), "rtt", Phase.IDLE)
     text = text_of(picture_of([state]), 80, 24)
-    assert re.search(r"^  forward +drift .*0\.5% us", text, re.MULTILINE)
-    assert re.search(r"^  reverse +drift .*  0% us", text, re.MULTILINE)
+    assert re.search(r"^  forward +drift 0 ppm +0\.5%-1\.0% us", text, re.MULTILINE)
+    assert re.search(r"^  reverse +drift 0 ppm +0%-0\.5% us", text, re.MULTILINE)
     assert "p50/p95 idle 50.00/50.00, loaded 90.00/90.00, difference 40.00/40.00 ms" in text
     assert "last failure: unreachable: host unreachable" in text
 

@@ -76,19 +76,38 @@ def test_losses_are_infinitely_late() -> None:
 
 @given(st.permutations(range(50)))
 def test_results_come_out_in_the_order_of_sending(arrived: list[int]) -> None:
-    order: InOrder[str] = InOrder()
-    out = [one for seq in arrived for one in order.push(seq, f"p{seq}")]
+    order: InOrder[str] = InOrder(SECOND)
+    out = [one for seq in arrived for one in order.push(seq, f"p{seq}", seq * MS)]
     assert [one.seq for one in out] == list(range(50))
     assert [one.item for one in out] == [f"p{seq}" for seq in range(50)]
     assert not any(one.gap for one in out)
 
 
 def test_a_result_that_never_comes_is_given_up_and_told() -> None:
-    order: InOrder[int] = InOrder()
-    out = [one for seq in range(1, LONGEST_WAIT + 3) for one in order.push(seq, seq)]
-    assert out[0].seq == 1
-    assert [one.seq for one in out if one.gap] == [1]
-    assert order.push(0, 0) == []
+    order: InOrder[int] = InOrder(SECOND)
+    assert order.push(0, 0, 0)[0].seq == 0
+    out = [one for seq in range(2, LONGEST_WAIT + 4) for one in order.push(seq, seq, seq * MS)]
+    assert out[0].seq == 2
+    assert [one.seq for one in out if one.gap] == [2]
+    assert order.push(1, 1, MS) == []
+
+
+@given(st.permutations(range(10, 60)))
+def test_a_series_that_begins_late_begins_with_its_first_packet(arrived: list[int]) -> None:
+    """Its name did not resolve before, or has moved: 50 packets in a second, in any order."""
+    order: InOrder[int] = InOrder(SECOND)
+    early = [one for seq in arrived for one in order.push(seq, seq, seq * 20 * MS)]
+    assert early == []
+    out = order.push(60, 60, arrived[0] * 20 * MS + SECOND + 1)
+    assert [one.seq for one in out] == list(range(10, 61))
+    assert not any(one.gap for one in out)
+
+
+def test_what_still_waits_at_the_end_is_looked_at() -> None:
+    order: InOrder[int] = InOrder(SECOND)
+    for seq in (12, 10, 14):
+        assert order.push(seq, seq, seq) == []
+    assert [(one.seq, one.gap) for one in order.rest()] == [(10, False), (12, True), (14, True)]
 
 
 def test_columns_hold_quartiles_and_losses_of_their_time() -> None:

@@ -61,7 +61,7 @@ def test_a_reflector_gives_each_direction_by_itself(world: Any) -> None:
     assert one["reverse"]["pdv_p99_ns"] < 200_000
     assert 70 < one["forward"]["drift_ppm"] < 90
     assert one["lost"] == 15
-    assert one["lost_by_direction"] == {"forward": 15, "reverse": 0}
+    assert one["lost_by_direction"] == {"forward": 15, "reverse": 0, "unknown": 0}
     text = text_of(session)
     assert "\n  forward " in text
     assert "\n  reverse " in text
@@ -116,7 +116,13 @@ def test_samples_under_load_are_marked_and_shown_apart(world: Any) -> None:
     assert summary["load"]["difference"]["p50_ns"] == pytest.approx(10 * MS, abs=MS)
     assert "p50/p95 idle 50" in text_of(session)
     load_packets = sum(size >= SIZE_BYTES for size in sizes(world))
-    assert 0.8 < load_packets * SIZE_BYTES * 8 / (6 * TEN_MBIT) < 1.1
+    assert 0.6 < load_packets * SIZE_BYTES * 8 / (6 * TEN_MBIT) < 1.1
+    own = summary["own_load"]
+    assert own["asked_bps"] == TEN_MBIT
+    assert own["sent_bps"] == pytest.approx(TEN_MBIT, rel=0.05)
+    assert own["answered_bps"] == pytest.approx(own["sent_bps"], rel=0.01)
+    assert (own["sent"], own["limited"]) == (load_packets, "")
+    assert "load 10.0 Mbit/s sent, 10.0 answered, 10.0 asked for" in text_of(session)
     assert found.taken > load_packets
 
 

@@ -9,6 +9,7 @@ from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.outages import FEWEST, OutageWatch
 from pathbudget.agents.ping.phases import SETTLES_NS, Phase, Phases
 from pathbudget.probes.record import (
+    Direction,
     Failure,
     FailureKind,
     Flag,
@@ -119,6 +120,64 @@ def test_an_outage_is_told_when_it_begins_and_ends_with_its_windows() -> None:
     assert (over.last_good_unix_ns, over.first_lost_unix_ns) == (9_990, 10_000)
     assert (over.last_lost_unix_ns, over.first_good_unix_ns, over.lost) == (10_040, 10_050, 5)
     assert watch.count == 1
+
+
+def test_a_late_series_tells_its_outages_and_ipdv_from_the_start() -> None:
+    """A name that did not resolve for the first 10 s: the state of its address begins at 10."""
+    host = state()
+    news = [
+        host.take(loss(seq) if 500 <= seq < 600 else answer(seq, 20 * MS + seq % 7 * 1_000), "rtt")
+        for seq in range(10, 2_010)
+    ]
+    assert [one.over for one in news if one] == [False, True]
+    assert host.watch.count == 1
+    assert host.ipdv.n == 489 + 1_409
+
+
+def test_a_short_late_series_is_complete_at_its_end() -> None:
+    host = state()
+    for seq in range(10, 40):
+        sample = Sample(seq, "rtt", seq * MS, value_ns=(20 + seq % 2) * MS)
+        assert host.take(sample, "rtt") is None
+    host.finish()
+    assert host.ipdv.n == 29
+
+
+def test_losses_beside_our_own_load_are_no_outage_of_the_path() -> None:
+    host = state()
+    for seq in range(300):
+        under = Phase.RAMPING if 100 <= seq < 150 else Phase.IDLE
+        host.take(loss(seq) if 120 <= seq < 150 else answer(seq, MS), "rtt", under)
+    assert (host.watch.count, host.lost) == (0, 30)
+    assert host.phases[Phase.RAMPING].loss_ratio == 0.6
+    for seq in range(300, 350):  # it goes on without a load: that is one
+        host.take(loss(seq), "rtt", Phase.IDLE)
+    assert host.watch.count == 1
+
+
+def test_unplaced_losses_are_a_bound_and_the_way_back_counts_what_arrived() -> None:
+    """200 answered and 200 lost, of which the reflector has told nothing yet."""
+    host = HostState(
+        host="site",
+        probe="stamp",
+        address="192.0.2.1",
+        start_unix_ns=0,
+        column_ns=SECOND,
+        timeout_ns=SECOND,
+    )
+    for seq in range(400):
+        host.take(loss(seq) if seq >= 200 else answer(seq, MS), "rtt")
+    placed = host.lost_by_direction
+    assert placed is not None
+    assert placed.bounds(Direction.FORWARD) == (0.0, 0.5)
+    assert placed.bounds(Direction.REVERSE) == (0.0, 0.5)
+    for _ in range(100):
+        host.count("lost_forward")
+        host.count("lost_reverse")
+    placed = host.lost_by_direction
+    assert placed is not None
+    assert placed.bounds(Direction.FORWARD) == (0.25, 0.25)
+    assert placed.bounds(Direction.REVERSE) == (1 / 3, 1 / 3)
 
 
 def test_random_loss_is_no_outage() -> None:
