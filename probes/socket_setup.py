@@ -1,6 +1,7 @@
 """Socket options of probe sockets: what they hear about, and how their packets leave."""
 
 import errno
+import os
 import socket
 import struct
 
@@ -14,6 +15,8 @@ BUFFER_BYTES = 4 << 20
 SOL_RAW, ICMP_FILTER = 255, 1
 IPPROTO_ICMPV6, ICMP6_FILTER = 58, 1
 SO_BINDTODEVICE = 25
+LONGEST_INTERFACE = 15
+"""Octets (IFNAMSIZ less its end)."""
 IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 23, 2
 _HEARD_V4 = (0, 3, 11, 12)
 """Echo reply, unreachable, time exceeded, parameter problem."""
@@ -68,8 +71,10 @@ def apply_packet_options(sock: socket.socket, family: AddressFamily, packet: Pac
     v4 = family is AddressFamily.IPV4
     level = socket.SOL_IP if v4 else socket.IPPROTO_IPV6
     if packet.interface:
-        name = packet.interface.encode() + b"\0"
-        sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, name)
+        name = packet.interface.encode()
+        if len(name) > LONGEST_INTERFACE:  # the kernel would cut it, and take another device
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, name + b"\0")
     if packet.dscp:
         kind = stamps.IP_TOS if v4 else stamps.IPV6_TCLASS
         sock.setsockopt(level, kind, packet.dscp << 2)

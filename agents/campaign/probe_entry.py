@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pathbudget.agents.campaign.entry_values import duration_ns, texts, words
+from pathbudget.agents.campaign.option_values import read_options
 from pathbudget.agents.campaign.schedule import ScheduleKind, Train
-from pathbudget.agents.lab.session import current
 from pathbudget.agents.units import format_duration
 from pathbudget.probes.contract import Option, ProbeSpec
 from pathbudget.probes.record import AddressFamily
-from pathbudget.probes.table import check_options
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.entry import Entry, Interval
 
@@ -31,8 +30,6 @@ KEYS = (
 LONGEST_TRAIN = 1_000
 """Packets; more of them at once are a load test."""
 PORT = Interval(1, 65_535, "a port, 1 to 65535")
-LAB_CA = "lab:ca"
-"""Value of a file option that means: the certificate authority of the lab that runs us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,9 @@ def read_probe(
     sites = words(entry, "sites", catalogue.sites) if catalogue else ()
     vantages = texts(entry, "vantages")  # whether they are known is checked when all are read
     label = entry.text("label", kind)
-    port = _port(entry, table.get(kind))
-    options = _options(entry, table.get(kind))
+    spec = table.get(kind)
+    port = _port(entry, spec)
+    options = read_options(entry, spec, KEYS) if spec else {}
     if not entry.sound or interval is None or timeout is None:
         return None
     return ProbeEntry(
@@ -106,17 +104,3 @@ def _port(entry: Entry, spec: ProbeSpec | None) -> int | None:
     if port is not None and spec is not None and not spec.needs_port:
         entry.fault("port", f"{spec.name} has no ports", "no such key")
     return port
-
-
-def _options(entry: Entry, spec: ProbeSpec | None) -> dict[str, Option]:
-    if spec is None:
-        return {}
-    raw = {key: _lab_value(value) for key, value in entry.values.items() if key not in KEYS}
-    options, faults = check_options(spec, raw, entry.file, entry.where(""))
-    entry.faults.extend(faults)
-    return dict(options)
-
-
-def _lab_value(value: object) -> object:
-    lab = current()
-    return lab.ca_file if value == LAB_CA and lab is not None else value

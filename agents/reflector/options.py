@@ -39,13 +39,24 @@ def read_addresses(words: Sequence[str]) -> tuple[str, ...]:
     found: list[str] = []
     for word in words:
         try:
-            found.append(str(ipaddress.ip_address(word)))
+            address = ipaddress.ip_address(word)
         except ValueError:
+            address = None
+        if address is None or is_of_many(address):
             expected = "an IPv4 or IPv6 address of this machine, such as 192.0.2.7 or ::"
             faults.append(Fault(COMMAND_LINE, "--listen", show(word), expected))
+        else:
+            found.append(str(address))
     if faults:
         raise ConfigError(faults)
     return tuple(dict.fromkeys(found))
+
+
+def is_of_many(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether it is that of many machines: a reflector answers for itself alone."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    address = mapped or address
+    return address.is_multicast or address == ipaddress.IPv4Address("255.255.255.255")
 
 
 def read_networks(words: Sequence[str]) -> tuple[AllowedNetwork, ...]:

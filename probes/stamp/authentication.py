@@ -6,9 +6,10 @@ module shows a key, whatever goes wrong.
 """
 
 import hmac
+import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pathbudget.probes.errors import ConfigError, Fault
@@ -17,6 +18,9 @@ from pathbudget.probes.stamp.wire import HMAC_OCTETS, SEQUENCES, SIGNED_OCTETS
 MIN_KEY_OCTETS = 16
 WINDOW = 1024
 """How far a packet may be overtaken and still be answered."""
+MOST_OCTETS = 1 << 20
+"""Of a key file."""
+_EXPECTED = "a key file: one line ID HEX per key"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MADE_BY = "python3 -c 'import secrets; print(secrets.token_hex(32))'"
 
@@ -58,23 +62,38 @@ def read_keys(path: str | Path) -> dict[str, Key]:
     Raises:
         ConfigError: with every fault of the file, and no key in its text.
     """
-    file = Path(path)
-    try:
-        mode = file.stat().st_mode
-        lines = file.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "is no plain text"
-        fault = Fault(str(path), "", why or "cannot be read", "a key file: one line ID HEX per key")
-        raise ConfigError([fault]) from None
     faults: list[Fault] = []
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        faults.append(Fault(str(path), "", "others can read it", f"mode 600: chmod 600 {path}"))
+    lines = _lines(str(path), faults)
+    if faults:
+        raise ConfigError(faults)
     keys = _keys(str(path), lines, faults)
     if not keys and not faults:
         faults.append(Fault(str(path), "", "no key in it", f"a line ID HEX; {_MADE_BY}"))
     if faults:
         raise ConfigError(faults)
     return keys
+
+
+def _lines(path: str, faults: list[Fault]) -> Sequence[str]:
+    """The lines of a small file that is its owner's alone; nothing of any other is read."""
+    try:
+        # Not to hang at a pipe that nobody writes to.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123
+            state = os.fstat(descriptor)
+            if not stat.S_ISREG(state.st_mode):
+                faults.append(Fault(path, "", "is no regular file", _EXPECTED))
+            elif state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                faults.append(Fault(path, "", "others can read it", f"mode 600: chmod 600 {path}"))
+            else:
+                content = file.read(MOST_OCTETS + 1)
+                if len(content) <= MOST_OCTETS:
+                    return content.decode("ascii").splitlines()
+                faults.append(Fault(path, "", f"over {MOST_OCTETS} octets", _EXPECTED))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is no plain text"
+        faults.append(Fault(path, "", why or "cannot be read", _EXPECTED))
+    return ()
 
 
 def _keys(path: str, lines: Iterable[str], faults: list[Fault]) -> dict[str, Key]:

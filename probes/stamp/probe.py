@@ -61,7 +61,7 @@ class StampProbe:
         self._families: dict[AddressFamily, StampFamily] = {}
         watcher = ClockWatcher(environment.clock)
         ask_clock = ask_clock or ClockSurvey(environment.clock, watcher).now
-        extensions = _extensions(options, _key(options), environment.rng.randbytes(LARGEST))
+        extensions = _extensions(options, key_of(options), environment.rng.randbytes(LARGEST))
         try:
             for family in AddressFamily:
                 session = SenderSession(
@@ -113,7 +113,7 @@ class StampProbe:
             family.close()
 
 
-def _key(options: Options) -> Key | None:
+def key_of(options: Options) -> Key | None:
     """The key that the options name. Raises ConfigError."""
     path, name = _text(options, "key_file"), _text(options, "key_id")
     if not path:

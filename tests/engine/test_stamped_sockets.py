@@ -10,7 +10,7 @@ import pytest
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes import message_batch
 from pathbudget.probes.channels import DatagramBatch, DatagramChannel, Outgoing, PacketOptions
-from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.errors import NotOnThisHostError, PrivilegeError
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.packets import SinglePackets
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind
@@ -144,6 +144,15 @@ async def test_what_cannot_be_opened_says_where_and_why(
         with pytest.raises(PrivilegeError, match=word):
             network.open_datagrams(family, Heard(), port=port, packet=packet)
     taken.close()
+
+
+async def test_a_name_that_the_kernel_would_cut_to_another_device_is_refused(
+    network: SystemNetwork,
+) -> None:
+    """It keeps 15 octets; what is left of these is the name of a device that exists."""
+    longer = PacketOptions(interface="lo" + "\0" * 14)
+    with pytest.raises(NotOnThisHostError, match="no interface"):
+        network.open_datagrams(AddressFamily.IPV4, Heard(), packet=longer)
 
 
 async def test_a_family_that_this_kernel_lacks_opens_as_none(

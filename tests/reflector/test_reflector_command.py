@@ -81,6 +81,10 @@ def test_addresses_that_are_not_there() -> None:
     ("words", "what"),
     [
         (["--listen", "example"], '--listen: "example"'),
+        (["--listen", "224.0.0.1"], '--listen: "224.0.0.1"'),
+        (["--listen", "::ffff:224.0.0.1"], '--listen: "::ffff:224.0.0.1"'),
+        (["--listen", "ff02::1"], '--listen: "ff02::1"'),
+        (["--listen", "255.255.255.255"], '--listen: "255.255.255.255"'),
         (["--allow", "192.0.2.7/24"], "host bits set"),
         (["--allow", "everybody"], '--allow: "everybody"'),
         (["--key-file", "/nowhere/keys"], "/nowhere/keys"),

@@ -1,6 +1,7 @@
 """Key files, signatures, and the memory of what has been heard."""
 
 import hmac
+import os
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_key_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="is no plain text"):
         read_keys(path)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev"])
+def test_what_is_no_regular_file_is_not_read(device: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no regular file|Is a directory"):
+        read_keys(device)
+
+
+def test_nothing_waits_at_a_pipe_and_no_huge_file_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(ConfigError, match="is no regular file"):
+        read_keys(tmp_path / "pipe")
+    with key_file(tmp_path, "").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ConfigError, match="over 1048576 octets"):
+        read_keys(Path(file.name))
 
 
 def test_a_key_never_shows_itself() -> None:
