@@ -7,6 +7,7 @@ than the first one of its train is queueing. A packet that was lost took longer 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pathbudget.analysis.directions import signed_estimate
 from pathbudget.analysis.packets import Numbers, Stream
@@ -22,7 +23,7 @@ class TrainPosition:
     lost: int
     growth: Estimate | None
     """Median of the delay over that of the first packet of the train, ns; ``inf`` for a loss. None
-    for the first."""
+    for the first, and for a place that is always on another flow than the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ def trains_of(stream: Stream, delays_ns: Values, confidence: float = 0.95) -> Tr
     places = stream.sequence % length
     delays = _table(rows, places, length, delays_ns)
     lost = _table(rows, places, length, stream.lost.astype(np.float64))
-    growth = _growth(delays)
+    flows = _table(rows, places, length, stream.flows.astype(np.float64))
+    growth = np.where(_on_one_path(flows), _growth(delays), np.nan)
     return Trains(
         length=length,
         trains=len(delays),
@@ -84,6 +86,15 @@ def train_numbers(runs: Numbers, sequence: Numbers, length: int) -> Numbers:
     _, places = np.unique(runs * (int(trains.max()) + 1) + trains, return_inverse=True)
     numbers: Numbers = places.astype(np.int64)
     return numbers
+
+
+def _on_one_path(flows: Values) -> npt.NDArray[np.bool_]:
+    """Which packets went the way of the first of their train, as far as flows tell.
+
+    A train that is swept over flows may take several paths, and their difference is no queue.
+    """
+    same: npt.NDArray[np.bool_] = (flows == flows[:, :1]) | np.isnan(flows[:, :1])
+    return same
 
 
 def _growth(delays: Values) -> Values:

@@ -75,5 +75,5 @@ def test_small_times_are_written_in_microseconds() -> None:
     assert fine_ms(-0.05) == "-50 us"
     assert fine_ms(0.0) == "0 us"
     assert fine_ms(4.2) == "4.20 ms"
-    assert fine_ms(None) == fine_ms(float(np.inf)) == "unbounded"
-    assert fine_interval(0.1, None) == "100 us to unbounded"
+    assert fine_ms(None) == fine_ms(float(np.inf)) == "no limit"
+    assert fine_interval(0.1, None) == "100 us to no limit"

@@ -150,6 +150,18 @@ def test_growth_of_one_way_does_not_pay_for_losses_of_the_other() -> None:
     assert back.growth_p95_ms.value_ms is None
 
 
+def test_a_train_over_two_flows_takes_no_difference_of_paths_for_a_queue() -> None:
+    """Four packets on two flows in turn, 3 ms apart; each packet queues 0.1 ms longer."""
+    samples = [
+        echo(k * 4 + p, k * SECOND, 20.0 + 3 * (p % 2) + 0.1 * p, 7 + p % 2)
+        for k, p in itertools.product(range(100), range(4))
+    ]
+    train = trains_sent(samples, 4)
+    assert [one.growth_p50_ms is None for one in train.positions] == [True, True, False, True]
+    assert growths(train) == pytest.approx([0.2])
+    assert train.growth_p95_ms is None
+
+
 def swept(
     name: str,
     at_ns: int,
