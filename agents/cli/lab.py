@@ -8,6 +8,9 @@ import typer
 
 from pathbudget.agents.cli.exits import reports_errors
 from pathbudget.agents.extras import require
+from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.sites.entry import did_you_mean
+from pathbudget.sites.entry import show as shown
 
 group = typer.Typer(name="lab", help="An emulated internet on one machine.", no_args_is_help=True)
 WorldFile = Annotated[Path, typer.Argument(help="The world file (TOML).", show_default=False)]
@@ -25,19 +28,28 @@ def run(
     command: Annotated[
         list[str], typer.Argument(help="What to run in the lab, after --.", show_default=False)
     ],
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="NODE", help="Run it there: the node's network is its own."),
+    ] = None,
 ) -> None:
     """Run a command in the lab; exit with its code.
 
-    The command finds the lab through the variable PATHBUDGET_LAB; campaigns name its nodes as
-    lab:NAME. It sees no network but the lab. Needs root, or user namespaces. When the command
-    has ended, the lab says on stderr how exact it was.
+    With --at NODE the command sends and receives as that node, as in --at tokyo -- pathbudget
+    ping frankfurt.lab: NODE.lab is the name of every node. Without it the command has no
+    network of its own but loopback; it is for campaigns, which name nodes as lab:NODE. Needs
+    root, or user namespaces. When the command has ended, the lab says on stderr how exact it was.
     """
     from pathbudget.agents.lab.rootless import run_in_namespaces
     from pathbudget.agents.lab.world_file import load_world
 
-    load_world(world)
+    nodes = load_world(world).nodes
+    if at is not None and at not in nodes:
+        raise ConfigError(
+            [Fault("command line", "--at", f"{shown(at)} is no node", did_you_mean(at, nodes))]
+        )
     module = [sys.executable, "-m", "pathbudget.agents.lab.stage"]
-    run_in_namespaces([*module, str(world), "--", *command])
+    run_in_namespaces([*module, str(world), at or "", "--", *command])
 
 
 @group.command("check")

@@ -1,8 +1,10 @@
-"""``python -m pathbudget.agents.lab.stage WORLD -- COMMAND``: a lab around one command.
+"""``python -m pathbudget.agents.lab.stage WORLD NODE -- COMMAND``: a lab around one command.
 
-Runs inside the namespaces of `container.py`. The exit code is that of COMMAND.
+Runs inside the namespaces of `container.py`. COMMAND runs at NODE, or where that is empty at no
+node: it sees loopback alone. The exit code is that of COMMAND.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from pathbudget.agents.lab.container import NOT_FOUND
+from pathbudget.agents.lab.host_names import show_names
 from pathbudget.agents.lab.running import Lab
 from pathbudget.agents.lab.session import VARIABLE
 from pathbudget.agents.lab.world_file import load_world
@@ -23,15 +26,17 @@ GRACE_SECONDS = 5.0
 TROUBLE = 5
 
 
-def perform(world: Path, command: Sequence[str]) -> int:
+def perform(world: Path, command: Sequence[str], node: str = "") -> int:
     """Exit code of `command`, run in a lab of `world`. Raises ConfigError, LabError."""
     with Lab(load_world(world)) as lab:
+        _show_names(lab)
         # Ctrl-C goes to the whole group; the command decides what it means.
         signal.signal(signal.SIGINT, _leave_it)
         try:
-            process = subprocess.Popen(  # noqa: S603
-                command, env={**os.environ, VARIABLE: lab.session_path}
-            )
+            with lab.inside(node) if node else contextlib.nullcontext():
+                process = subprocess.Popen(  # noqa: S603
+                    command, env={**os.environ, VARIABLE: lab.session_path}
+                )
         except OSError as error:
             sys.stderr.write(f"{command[0]}: {error.strerror}\n")
             return NOT_FOUND
@@ -39,6 +44,13 @@ def perform(world: Path, command: Sequence[str]) -> int:
         code = _watch(lab, process)
     sys.stderr.write(textwrap.fill(lab.report().sentence(), 80) + "\n")
     return code if code >= 0 else 128 - code
+
+
+def _show_names(lab: Lab) -> None:
+    try:
+        show_names(lab.session())
+    except OSError as error:
+        sys.stderr.write(f"names such as NODE.lab are unknown to programs here: {error}\n")
 
 
 def _watch(lab: Lab, process: "subprocess.Popen[bytes]") -> int:
@@ -69,10 +81,10 @@ def _leave_it(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Read the command line; exit."""
-    world, separator, *command = sys.argv[1:]
+    world, node, separator, *command = sys.argv[1:]
     assert separator == "--"
     try:
-        code = perform(Path(world), command)
+        code = perform(Path(world), command, node)
     except PathbudgetError as error:
         sys.stderr.write(f"{error}\n")
         code = TROUBLE

@@ -191,3 +191,30 @@ def test_check_and_show_are_tables_for_the_terminal() -> None:
         assert word in ran.stdout
         assert "frankfurt" in ran.stdout
         assert max(map(len, ran.stdout.splitlines())) <= 80
+
+
+ASK = (
+    "import socket, sys\n"
+    "found = socket.getaddrinfo('singapore.lab', 8443, 0, socket.SOCK_STREAM)\n"
+    "print(sorted(entry[4][0] for entry in found))\n"
+    "print(socket.create_connection(('singapore.lab', 8443), 10).getsockname()[0])\n"
+)
+
+
+def test_a_command_at_a_node_sends_as_that_node_and_knows_the_others_by_name(
+    prefix: list[str],
+) -> None:
+    at = [*prefix[:-1], "--at", "tokyo", "--", sys.executable, "-c", ASK]
+    before = Path("/etc/hosts").read_bytes()
+    ran = run(at)
+    assert ran.returncode == 0, ran.stderr
+    addresses, own = ran.stdout.splitlines()
+    assert addresses == "['10.48.0.1', 'fd70:6274:3::1']"
+    assert own in ("10.16.0.1", "fd70:6274:1::1")
+    assert Path("/etc/hosts").read_bytes() == before
+
+
+def test_an_unknown_node_is_answered_before_a_lab_starts() -> None:
+    ran = run([*COMMAND[:-1], "--at", "tokio", "--", "true"])
+    assert ran.returncode == 2
+    assert '"tokyo" (did you mean that?)' in ran.stderr
