@@ -21,8 +21,12 @@ FEW = 2
 """So many unanswered packets of a step say nothing."""
 RATED_NS = 1_000_000_000
 """Reflectors count by the second: what they answer is the most of a second, not of a step."""
+PROVEN = 4
+"""After a fall the rate is found once so many steps, a second, were answered."""
 BELOW_LIMIT = 0.8
 """Of what a reflector answers, so that the measured packets find room."""
+KEEPS_UP = 0.9
+"""A host that sends less than this of a rate is too slow for it."""
 QUEUE_RATIO, QUEUE_NS = 1.25, 3_000_000
 """Round trips grow by this and by so much: a queue was filled, that is the path's own limit."""
 
@@ -72,6 +76,7 @@ class LoadRate:
         self._firsts: list[int] = []
         self._judged = 0
         self._latest = -1
+        self._good = 0
         self._open = False
         self._last_ns = 0
         self._closed_ns: int | None = None
@@ -80,7 +85,7 @@ class LoadRate:
     @property
     def steady(self) -> bool:
         """Whether the rate has been found: nobody tries a higher one any more."""
-        return bool(self.limited) or self.now >= self._asked
+        return self._good >= PROVEN if self.limited else self.now >= self._asked
 
     def sent(self, number: int, now_ns: int) -> None:
         """One packet leaves. Numbers count up."""
@@ -127,20 +132,27 @@ class LoadRate:
                 else:
                     self._fall_back(step, now_ns)
                 return
-            if not self.steady and step.rate == self.now:
-                self.now = min(self._asked, 2 * self.now)
+            if step.rate == self.now:
+                self._good += 1
+                if not self.limited:
+                    self.now = min(self._asked, 2 * self.now)
 
     def report(self, now_ns: int) -> OwnLoad:
         """What came of it so far."""
         known = self._settled(now_ns if self._closed_ns is None else self._closed_ns)
-        found = [one for one in known if one.steady] or known
+        steady = [one for one in known if one.steady]
+        found = steady or known
+        sent_bps = self._bps(found, sum(one.sent for one in found))
+        limited = self.limited
+        if steady and sent_bps is not None and sent_bps < KEEPS_UP * self.now:
+            limited = f"{limited} This host sends only {megabits(sent_bps)} Mbit/s of load.".strip()
         return OwnLoad(
             self._asked,
-            self._bps(found, sum(one.sent for one in found)),
+            sent_bps,
             self._bps(found, sum(one.answered for one in found)),
             sum(one.sent for one in self._steps),
             sum(one.answered for one in self._steps),
-            self.limited,
+            limited,
         )
 
     def _settled(self, now_ns: int, first: int = 0) -> Sequence[Step]:
@@ -155,13 +167,18 @@ class LoadRate:
 
     def _fall_back(self, step: Step, now_ns: int) -> None:
         """Below what is answered; what is under way at the old rate says nothing new."""
-        answered = self._answered_bps(step)
+        answered = min(step.rate, self._answered_bps(step))
         queue = self._fills_a_queue(step)
-        self.now = min(step.rate, round(answered * (1 if queue else BELOW_LIMIT)))
+        self._good = 0
+        self.now = round(answered * (1 if queue and answered < step.rate else BELOW_LIMIT))
         who = "the path carries" if queue else "the reflector answers"
+        much = (
+            f"only {megabits(answered)} of"
+            if megabits(answered) != megabits(step.rate)
+            else "not all of"
+        )
         self.limited = (
-            f"Load held at {megabits(self.now)} Mbit/s: "
-            f"{who} only {megabits(answered)}, not {megabits(step.rate)}."
+            f"Load held at {megabits(self.now)} Mbit/s: {who} {much} {megabits(step.rate)} Mbit/s."
         )
         if self.now < LEAST_BITS_PER_SECOND:
             self.exhausted = True

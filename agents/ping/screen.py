@@ -95,7 +95,8 @@ def _head(picture: Picture, width: int) -> list[Text]:
     noise = noise_text(_floors_shown(picture))
     together = len(title) + 1 + len(noise) <= width
     head = [f"{title} {noise}"] if together else [title, noise]
-    return [*(Text(one) for one in head), *(Text(one, "yellow") for one in picture.notices)]
+    notices = [line for one in picture.notices for line in wrap(one, width, subsequent_indent="  ")]
+    return [*(Text(one) for one in head), *(Text(one, "yellow") for one in notices)]
 
 
 def _foot(picture: Picture, width: int) -> list[Text]:

@@ -210,7 +210,7 @@ class Session:
             )
         notices += self.sink.moved[-1:]
         if self._load is not None:
-            notices += filter(None, (self._load.rate.limited, self._load.totals.stopped))
+            notices += filter(None, (self._load.report().limited, self._load.totals.stopped))
         return notices
 
     async def _run_load(self) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from pathbudget.agents.ping import words
 from pathbudget.agents.ping.display import plain_line, print_final
+from pathbudget.agents.ping.floors import floor_of, with_host
 from pathbudget.agents.ping.host_state import HostState
 from pathbudget.agents.ping.phases import Phase
 from pathbudget.agents.ping.screen import Picture, Shown, final, noise_text, screen
@@ -32,6 +33,7 @@ from pathbudget.probes.record import (
     FailureKind,
     Flag,
     Metric,
+    NoiseFloor,
     Sample,
     Stage,
 )
@@ -144,7 +146,39 @@ def test_a_metro_path_is_in_microseconds_with_the_noise_beside_it(
     assert "Differences under 12.0 us are noise here" in text
     assert re.search(r"metro.*0% us +180 ", text)
     assert re.search(r"last \d+ us \(noise 12.0 us\)", text)
+    assert noise_text({"K": 6_600, "U": 48_000}) == "Noise by clock: K 6.6 us, U 48.0 us."
     assert noise_text({}) == "The noise floor of this host is not known."
+
+
+def test_each_row_has_the_noise_of_its_own_clock(states: Sequence[HostState]) -> None:
+    floors: dict[str, int] = {ClockSource.KERNEL: 6_600, ClockSource.USER: 48_000}
+    mixed = states[1]
+    assert floor_of(mixed, floors) == 6_600
+    for seq in range(600, 605):  # 5 of 600 are in no percentile
+        mixed.take(Sample(seq, "rtt", 0, value_ns=MS, clock_source=ClockSource.USER), "rtt")
+    assert floor_of(mixed, floors) == 6_600
+    for seq in range(605, 620):
+        mixed.take(Sample(seq, "rtt", 0, value_ns=MS, clock_source=ClockSource.USER), "rtt")
+    assert floor_of(mixed, floors) == 48_000
+    assert floor_of(mixed, {}) is None
+    host = NoiseFloor(0, ClockSource.KERNEL, 0, 0, send_lateness_p99_ns=9_000, coalescing_ns=400)
+    assert with_host(floors, host) == {ClockSource.KERNEL: 7_000, ClockSource.USER: 57_400}
+
+
+def test_directions_wait_for_packets_and_say_so() -> None:
+    state = HostState(
+        host="site",
+        probe="stamp",
+        address="192.0.2.1",
+        start_unix_ns=0,
+        column_ns=SECOND,
+        timeout_ns=SECOND,
+    )
+    for metric in (Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE):
+        state.take(Sample(0, metric, 0, value_ns=MS), "rtt")
+    assert "\n  directions after 100 packets\n" in text_of(picture_of([state]), 80, 24)
+    assert (words.drift(-0.3), words.drift(-0.6)) == ("drift 0 ppm", "drift -1 ppm")
+    assert words.between(0.005, 0.1) == "0.5%-10%"
 
 
 def test_directions_flows_load_and_failures_have_lines_of_their_own() -> None:
