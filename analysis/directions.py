@@ -60,6 +60,8 @@ class Variation:
     """Number of the epoch of every packet; pairs across two epochs mean nothing."""
     gap_ns: float
     """How far the true minimum may lie below the smallest delay seen."""
+    grain_ns: float = 0.0
+    """How far a delay may be off because a clock jumped by more than a float64 has nanoseconds."""
 
     @property
     def pdv_ns(self) -> Values:
@@ -164,7 +166,14 @@ def _variation(
         leaned=(spread(leaned[0]), spread(leaned[1])),
         epochs=epochs,
         gap_ns=_gap(np.where(kept, flat - bases, np.inf), fit),
+        grain_ns=_grain(raw),
     )
+
+
+def _grain(raw: Values) -> float:
+    """Twice the distance of neighbouring floats at the largest time, ns: 0 below 52 days."""
+    distance = 2 * float(np.spacing(np.abs(raw).max()))
+    return distance if distance > 1 else 0.0
 
 
 def _bases(flat: Values, fit: ClockFit, sign: float) -> Values:
@@ -249,8 +258,8 @@ def pdv_estimates(
     found: list[Estimate] = []
     for p in shares:
         every = [signed_estimate(x, p, ranks_confidence, worth) for x in ordered]
-        low = max(0.0, min(one.low for one in every))
-        high = max(one.high for one in every) + variation.gap_ns
+        low = max(0.0, min(one.low for one in every) - variation.grain_ns)
+        high = max(one.high for one in every) + variation.gap_ns + variation.grain_ns
         found.append(replace(every[0], low=low, high=high))
     return tuple(found)
 
@@ -263,7 +272,9 @@ def ipdv_estimates(
     if not len(differences):
         return ()
     worth, ordered = independent_size(differences), np.sort(differences)
-    return tuple(signed_estimate(ordered, p, confidence, worth) for p in shares)
+    found = (signed_estimate(ordered, p, confidence, worth) for p in shares)
+    grain = variation.grain_ns
+    return tuple(replace(one, low=one.low - grain, high=one.high + grain) for one in found)
 
 
 def forward_loss(stream: Stream, confidence: float = 0.95) -> DirectionLoss:

@@ -301,6 +301,29 @@ def test_a_reflector_in_another_century_loses_no_nanosecond_of_variation(offset_
     assert stream.reverse.whole_ns(7) == back[7] - offset_ns
 
 
+def test_a_clock_that_leaves_1970_half_way_leaves_intervals_that_hold_the_truth() -> None:
+    """A reflector gets the time from the network: 57 years in one step, told to 256 ns."""
+    rng = random.Random(5)
+    there = [30_000 + int(rng.expovariate(1 / 300)) for _ in range(2_000)]
+    samples: list[Sample] = []
+    for i, out in enumerate(there):
+        at, offset = START + i * 10 * MS, -1_796_000_000 * SECOND if i < 1_000 else 0
+        samples += [
+            Sample(i, Metric.RTT, at, out + 20_000),
+            Sample(i, Metric.TRANSIT_FORWARD, at, out + offset),
+            Sample(i, Metric.TRANSIT_REVERSE, at, 20_000 - offset),
+        ]
+    summary = summarise_stream(stream_of(measurement_of(tuple(samples))))
+    assert summary.clock_pair is not None
+    assert [round(one.step_ms) for one in summary.clock_pair.steps] == [1_796_000_000_000]
+    p50 = summary.ways[0].pdv_p50_ms
+    assert p50 is not None
+    assert p50.low_ms is not None
+    assert p50.high_ms is not None
+    truth = float(np.quantile(there, 0.5) - min(there)) / MS
+    assert p50.low_ms <= truth <= p50.high_ms
+
+
 def test_the_way_back_is_counted_on_what_was_not_lost_on_the_way_there() -> None:
     """1,000 sent, 100 lost there, 90 of the 900 others lost back: a tenth each way."""
 
