@@ -149,10 +149,15 @@ class PathBudget:
         return f"no {place.mode} connection was measured for this pair."
 
 
-def unmeasured_headline(region: str, site: str, tier: Tier) -> BudgetLine:
-    """The headline line of a pair that nobody measured: undecided, without numbers."""
+NAME_NOT_FOUND = "name not found, nothing was sent."
+
+
+def unmeasured_headline(
+    region: str, site: str, tier: Tier, reason: str = "this pair was not measured."
+) -> BudgetLine:
+    """The headline line of a pair without a sample: no numbers, and why."""
     place = _Place(tier, Direction.NETWORK, Mode(tier.mode), float(tier.percentile))
-    return _empty_line(region, site, place, "this pair was not measured.")
+    return _empty_line(region, site, place, reason)
 
 
 def _empty_line(region: str, site: str, place: _Place, reason: str) -> BudgetLine:
@@ -172,7 +177,7 @@ def _empty_line(region: str, site: str, place: _Place, reason: str) -> BudgetLin
         losses=0,
         method=Method.DERIVED_FROM_RTT if place.mode is Mode.WARM else Method.MEASURED,
         allowance_ms=allowance,
-        verdict=Verdict.UNDECIDED,
+        verdict=Verdict.NOT_MEASURED,
         reason=NO_ALLOWANCE if allowance is None else reason,
         headline=place.headline,
     )

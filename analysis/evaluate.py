@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pathbudget.analysis.budget import PathBudget, unmeasured_headline
+from pathbudget.analysis.budget import NAME_NOT_FOUND, PathBudget, unmeasured_headline
 from pathbudget.analysis.directions import directions_of
 from pathbudget.analysis.findings import (
     clock_findings,
+    name_findings,
     place_findings,
     refused_findings,
     resumption_findings,
@@ -153,6 +154,7 @@ class _Evaluator:
         )
         self.findings += sample_findings(self.by_pair)
         self.findings += resumption_findings(self.intake.samples.not_resumed)
+        self.findings += name_findings(self.intake.samples.unresolved)
         self.findings += stream_findings(self.streams)
         timers = series_timers(self.series.values())
         loads = under_load(self.series, self.options.confidence)
@@ -213,7 +215,15 @@ class _Evaluator:
             self._add_lines(candidates)
         else:
             self.unmeasured.append((region.name, site.name))
-            self.lines += [unmeasured_headline(region.name, site.name, t) for t in self.tiers]
+            self.lines += [
+                unmeasured_headline(region.name, site.name, tier, *self._why_nothing(region, site))
+                for tier in self.tiers
+            ]
+
+    def _why_nothing(self, region: RegionInfo, site: SiteInfo) -> tuple[str, ...]:
+        """The reason where it is more than that nobody measured."""
+        unresolved = {pair[:2] for pair in self.intake.samples.unresolved}
+        return (NAME_NOT_FOUND,) if (region.name, site.name) in unresolved else ()
 
     def _add_lines(self, candidates: Sequence[PathSeries]) -> None:
         first = candidates[0]

@@ -157,6 +157,22 @@ def service_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
     return found
 
 
+def name_findings(unresolved: Mapping[tuple[str, str, str], int]) -> list[Finding]:
+    """Targets whose names had no address, so that nothing was sent to them."""
+    return [
+        Finding(
+            kind=FindingKind.NAME_NOT_FOUND,
+            region=region,
+            site=site,
+            text=(
+                f"the name of {target} was not found {_times(n)}: nothing was sent then, and "
+                "nothing counts as lost."
+            ),
+        )
+        for (region, site, target), n in sorted(unresolved.items())
+    ]
+
+
 def resumption_findings(counts: Mapping[tuple[str, str, str], int]) -> list[Finding]:
     """Servers that do not take the tickets they gave."""
     return [

@@ -100,8 +100,8 @@ class _Candidate:
 def path_candidates(series: Iterable[Series]) -> tuple[PathSeries, ...]:
     """Every (target, family) among the series of one region and one site, best first.
 
-    IPv4 comes before IPv6 where both answered. Samples without a family (the name did not resolve)
-    count for every family of their target.
+    IPv4 comes before IPv6 where both answered. Samples without a family (a tool
+    did not say which) count for every family of their target.
     """
     everything = list(series)
     region, site = everything[0].key.region, everything[0].key.site

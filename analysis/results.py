@@ -14,11 +14,13 @@ REPORT_SCHEMA_VERSION = 1
 
 
 class Verdict(StrEnum):
-    """Three-valued: the data may be unable to tell, and then we say so."""
+    """The data may be unable to tell, and there may be none: then we say so."""
 
     PASS = "pass"  # noqa: S105
     FAIL = "fail"
     UNDECIDED = "undecided"
+    NOT_MEASURED = "not measured"
+    """There is not one sample (n is 0)."""
 
 
 class Direction(StrEnum):
@@ -150,6 +152,7 @@ class FindingKind(StrEnum):
     SYN_RETRANSMITTED = "syn_retransmitted"
     ADDRESS_CHANGED = "address_changed"
     UNREACHABLE = "unreachable"
+    NAME_NOT_FOUND = "name_not_found"
     REFUSED = "refused"
     UNKNOWN_PLACE = "unknown_place"
     UNMEASURED = "unmeasured"
@@ -241,6 +244,12 @@ class Recommendation(Result, frozen=True):
     price_per_month: float | None
     failover: tuple[Failover, ...] = ()
     """One entry per chosen site; with k = 1 nothing is left."""
+    served_share: float = 1.0
+    """Share of the weight whose regions have an upper limit from a chosen site. A p-median value
+    is the mean over these regions alone: values of different shares are not comparable."""
+    next_best_served_share: float = 1.0
+    measured_share: float = 1.0
+    """Share of the weight whose regions were measured to at least one site."""
 
 
 class RegionInfo(Result, frozen=True):

@@ -48,6 +48,12 @@ NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_
 A host without IPv6 says nothing of a site over IPv6. Routers without a route are `UNREACHABLE`.
 """
 
+NO_NAME = frozenset({FailureKind.NAME_NOT_FOUND, FailureKind.NO_ADDRESS, FailureKind.RESOLVER})
+"""Failures of a name server: there was no address, so nothing was sent to the target.
+
+They are losses of look-ups (metric `resolve`) and of nothing else.
+"""
+
 
 class SeriesKey(NamedTuple):
     """What all samples of one series have in common."""
@@ -185,6 +191,8 @@ class SeriesCollector:
         """(what, why) to how many samples."""
         self.not_resumed: Counter[tuple[str, str, str]] = Counter()
         """(region, site, target) to how many handshakes were full though a ticket was offered."""
+        self.unresolved: Counter[tuple[str, str, str]] = Counter()
+        """(region, site, target) to how many samples had no address to be sent to."""
         self._builders: dict[SeriesKey, SeriesBuilder] = {}
         self._vantages: dict[str, int] = {}
 
@@ -254,6 +262,11 @@ class SeriesCollector:
         if failure.kind in NOT_SENT:
             what = f"{sample.metric} samples with failure {failure.kind}/{failure.stage}"
             self._exclude(what, "the measuring host could not send, so the network was not asked")
+            return True
+        if failure.kind in NO_NAME and sample.metric != Metric.RESOLVE:
+            what = f"{sample.metric} samples with failure {failure.kind}/{failure.stage}"
+            self._exclude(what, "the name had no address, so nothing was sent")
+            self.unresolved[*place_of(measurement), measurement.target.name] += 1
             return True
         if failure.kind is FailureKind.NOT_RESUMED:
             what = f"{sample.metric} samples of handshakes that were not resumed"

@@ -26,6 +26,10 @@ def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:
     best = solve(problem, k) if ground.sites and len(ground.regions) else None
     if best is None:
         return _infeasible(ground, objective, k, words.no_choice(len(ground.sites), k))
+    every = range(len(ground.sites))
+    hopeful = every if objective is Objective.COVERING else best.columns
+    if ground.served_share(hopeful) < words.SERVED_AT_LEAST - 1e-9:
+        return _infeasible(ground, objective, k, words.too_few_served(ground, hopeful))
     if best.unserved_weight >= 1 - 1e-9:
         return _infeasible(ground, objective, k, words.nobody_served(objective, ground))
     next_best = solve(problem, k, forbidden=[best.columns])
@@ -48,6 +52,9 @@ def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:
         uncovered=_unserved(ground, problem, best.columns),
         price_per_month=_price(ground, best),
         failover=_failover(ground, problem, objective, best),
+        served_share=ground.served_share(best.columns),
+        next_best_served_share=0.0 if next_best is None else ground.served_share(next_best.columns),
+        measured_share=ground.measured_share,
     )
 
 
@@ -131,8 +138,13 @@ def _assignment(ground: Ground, row: int, column: int | None) -> Assignment:
         cost_ms=None if line is None else line.high_ms,
         value_ms=None if line is None else line.value_ms,
         low_ms=None if line is None else line.low_ms,
-        verdict=Verdict.UNDECIDED if line is None else line.verdict,
+        verdict=_verdict(ground, row) if line is None else line.verdict,
     )
+
+
+def _verdict(ground: Ground, row: int) -> Verdict:
+    """Of a region that no chosen site serves: there may be samples that set no limit, or none."""
+    return Verdict.UNDECIDED if ground.measured(row) else Verdict.NOT_MEASURED
 
 
 def _unserved(ground: Ground, problem: Problem, columns: Sequence[int]) -> tuple[str, ...]:
@@ -178,6 +190,9 @@ def _infeasible(ground: Ground, objective: Objective, k: int, why: str) -> Recom
         assignments=(),
         uncovered=tuple(region.name for region in ground.regions),
         price_per_month=None,
+        served_share=0.0,
+        next_best_served_share=0.0,
+        measured_share=ground.measured_share,
     )
 
 

@@ -34,6 +34,26 @@ class Ground:
         limit = self.allowance_ms if objective is Objective.COVERING else None
         return Problem(cost=cost, weights=self.weights, prices=self.prices, limit=limit)
 
+    def measured(self, row: int) -> bool:
+        """Whether there is a sample from the region to any site."""
+        name = self.regions[row].name
+        return any(line.n > 0 for (region, _), line in self.lines.items() if region == name)
+
+    @property
+    def measured_share(self) -> float:
+        """Share of the weight whose regions were measured to any site."""
+        return math.fsum(w for row, w in enumerate(self.weights) if self.measured(row))
+
+    def unlimited(self, columns: Sequence[int]) -> list[int]:
+        """Rows of the regions without an upper limit from any of the columns."""
+        limited = np.isfinite(self.high[:, list(columns)]).any(axis=1)
+        return [int(row) for row in np.flatnonzero(~limited)]
+
+    def served_share(self, columns: Sequence[int]) -> float:
+        """Share of the weight whose regions have an upper limit from one of the columns."""
+        share = 1 - math.fsum(self.weights[row] for row in self.unlimited(columns))
+        return max(0.0, min(1.0, share))
+
     def names(self, columns: Sequence[int]) -> tuple[str, ...]:
         """Names of candidate sites."""
         return tuple(self.sites[column].name for column in columns)

@@ -10,6 +10,9 @@ from pathbudget.analysis.siting_model import Choice, Matrix
 LISTED = 5
 """How many of the deciding pairs are named."""
 
+SERVED_AT_LEAST = 0.5
+"""Share of the weight that must have an upper limit, or there is no recommendation."""
+
 
 def listing(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
@@ -32,6 +35,23 @@ def nobody_served(objective: Objective, ground: Ground) -> str:
             "for any region."
         )
     return "no line has an upper limit (too many losses, or too few samples), so costs are unknown."
+
+
+def too_few_served(ground: Ground, columns: Sequence[int]) -> str:
+    """Why so little is known that no choice is recommended, and what to do."""
+    rows = ground.unlimited(columns)
+    measured = sum(ground.measured(row) for row in rows)
+    whole = f"{len(ground.regions)} region{'' if len(ground.regions) == 1 else 's'}"
+    verb = "has" if measured == 1 else "have"
+    parts = [f"{measured} of {whole} {verb} no upper limit: measure longer, or from a quieter host"]
+    if measured < len(rows):
+        missing = len(rows) - measured
+        absent = f"{missing} of {whole} {'was' if missing == 1 else 'were'} not measured"
+        parts = [absent] if not measured else [absent, *parts]
+    return (
+        f"{', and '.join(parts)}. {ground.served_share(columns):.0%} of the traffic has an upper "
+        f"limit; below {SERVED_AT_LEAST:.0%} no site is recommended."
+    )
 
 
 def not_candidates(unmeasured: Sequence[str]) -> tuple[str, ...]:
@@ -65,9 +85,15 @@ def achieved(objective: Objective, choice: Choice) -> str:
     served = 1 - choice.unserved_weight
     if _covers(objective):
         return f"{served:.1%} of the weight is surely within the allowance"
-    mean = choice.objective / served if served > 1e-9 else math.inf
-    rest = "" if choice.unserved_weight < 1e-9 else f", {choice.unserved_weight:.1%} is not served"
-    return f"the weighted mean of the upper interval ends is {mean:.2f} ms{rest}"
+    if served <= 1e-9:
+        return "no region has an upper limit from there"
+    mean = f"{choice.objective / served:.2f} ms"
+    if choice.unserved_weight < 1e-9:
+        return f"the weighted mean of the upper interval ends is {mean}"
+    return (
+        f"the mean of the {served:.1%} served is {mean} (upper interval ends); "
+        f"{choice.unserved_weight:.1%} is not served"
+    )
 
 
 def behind(ground: Ground, objective: Objective, best: Choice, next_best: Choice | None) -> str:
@@ -124,7 +150,7 @@ def _interval(ground: Ground, row: int, column: int) -> str:
     low, high = ground.low[row, column], ground.high[row, column]
     if line is None or line.n == 0:
         return f"(not measured, at least {low:.2f} ms by the light floor)"
-    end = "unbounded" if math.isinf(high) else f"{high:.2f} ms"
+    end = "no limit" if math.isinf(high) else f"{high:.2f} ms"
     return f"{low:.2f} ms to {end}"
 
 

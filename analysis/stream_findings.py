@@ -109,8 +109,8 @@ def _flows(spread: FlowSpreadInfo) -> str:
 
 
 def _span(value: Bounded) -> str:
-    high = "unbounded" if value.high_ms is None else f"{value.high_ms:.3f} ms"
-    middle = "unbounded" if value.value_ms is None else f"{value.value_ms:.3f} ms"
+    high = "no limit" if value.high_ms is None else f"{value.high_ms:.3f} ms"
+    middle = "no limit" if value.value_ms is None else f"{value.value_ms:.3f} ms"
     return f"{middle} ({value.low_ms or 0:.3f} to {high})"
 
 

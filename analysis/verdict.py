@@ -7,6 +7,7 @@ from pathbudget.analysis.quantiles import Estimate, fewest_samples
 from pathbudget.analysis.results import Verdict
 from pathbudget.analysis.series import NS_PER_MS
 
+TOO_FINE = "finer than the noise floor of the measuring host"
 NO_ALLOWANCE = "no allowance of its own: the tier gives one number for ingress and egress."
 
 
@@ -61,7 +62,7 @@ def _above(estimate: Estimate, low: float, allowance: float, question: Question)
     if math.isinf(low):
         share = question.losses / estimate.n
         return (
-            f"{question.label} is unbounded: {question.losses} of {estimate.n} requests failed "
+            f"{question.label} has no limit: {question.losses} of {estimate.n} requests failed "
             f"({share:.1%}), more than {question.label} can bear."
         )
     return (
@@ -73,7 +74,7 @@ def _above(estimate: Estimate, low: float, allowance: float, question: Question)
 def _too_fine(end: float, allowance: float, question: Question) -> str:
     return (
         f"the interval ends {abs(end - allowance):.3f} ms from the allowance of {allowance:g} ms, "
-        f"finer than the noise floor of the measuring host ({question.noise_floor_ms:.3f} ms)."
+        f"{TOO_FINE} ({question.noise_floor_ms:.3f} ms)."
     )
 
 
@@ -118,4 +119,4 @@ def _interval(question: Question) -> str:
 
 
 def _ms(value_ns: float) -> str:
-    return "unbounded" if math.isinf(value_ns) else f"{value_ns / NS_PER_MS:.2f} ms"
+    return "no limit" if math.isinf(value_ns) else f"{value_ns / NS_PER_MS:.2f} ms"

@@ -170,12 +170,12 @@ def _say(selected: Selected, kind: Format, undecided: Undecided) -> None:
         if len(failing) > NAMED:
             typer.echo(f"fail: {len(failing) - NAMED} more", err=True)
     open_lines = _with(selected, Verdict.UNDECIDED)
-    if undecided is Undecided.PASS or not (open_lines or selected.missing):
+    absent = len(_with(selected, Verdict.NOT_MEASURED)) + len(selected.missing)
+    if undecided is Undecided.PASS or not (open_lines or absent):
         return
     word = "warning" if undecided is Undecided.WARN else "fail"
     typer.echo(
-        f"{word}: {len(open_lines)} undecided, {len(selected.missing)} not measured "
-        "(--undecided pass|fail|warn)",
+        f"{word}: {len(open_lines)} undecided, {absent} not measured (--undecided pass|fail|warn)",
         err=True,
     )
 

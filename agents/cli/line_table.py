@@ -4,6 +4,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from pathbudget.analysis.report.cautions import cautions
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.selection import Selected
 from pathbudget.analysis.report.words import (
@@ -18,7 +19,12 @@ from pathbudget.analysis.results import BudgetLine, Direction, TierInfo, Verdict
 
 GAP = 2
 """Blanks between columns."""
-STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.UNDECIDED: "yellow"}
+STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.UNDECIDED: "yellow",
+    Verdict.NOT_MEASURED: "dim",
+}
 DIRECTIONS = {Direction.INGRESS: "in", Direction.EGRESS: "out", Direction.NETWORK: "both"}
 
 
@@ -27,11 +33,17 @@ def print_tables(lookup: Lookup, selected: Selected, width: int | None, *, color
     console = Console(
         width=width, highlight=False, markup=False, emoji=False, no_color=not color or None
     )
+    for text in cautions(lookup.evaluation):
+        console.print(Text(f"Caution: {text}", style="yellow"))
     for tier in lookup.tiers:
         lines = [line for line in selected.lines if line.tier == tier.name]
         missing = [gap for gap in selected.missing if gap.tier == tier.name]
         if lines or missing:
             console.print(_title(tier, lines), soft_wrap=True)
+            if any(not gap.site for gap in missing) and (
+                why := lookup.no_recommendation(tier.name)
+            ):
+                console.print(f"no recommendation: {why} (the lines: --sites all)")
             table = _table(lookup, lines, console.width)
             for gap in missing:
                 _add_gap(table, gap.region, gap.site)
@@ -78,26 +90,34 @@ def _table(lookup: Lookup, lines: list[BudgetLine], width: int) -> Table:
 def _row(line: BudgetLine, *, several: bool) -> list[Text]:
     verdict = Text(line.verdict, style=STYLES[line.verdict])
     if line.allowance_ms is None:
-        verdict = Text("no limit")
+        verdict = Text("none")
     cells = [Text(line.region), Text(line.site)]
     if several:
         mode = f"{DIRECTIONS[line.direction]} {line.mode} {percentile(line.percentile)}"
         cells.append(Text(mode))
     ends = interval(line.low_ms, line.high_ms)
-    return [*cells, Text(bare_ms(line.value_ms)), Text(ends), Text(f"{line.n}"), verdict]
+    value = bare_ms(line.value_ms)
+    if not line.n:
+        value = ends = ""
+    return [*cells, Text(value), Text(ends), Text(f"{line.n}"), verdict]
 
 
 def _add_gap(table: Table, region: str, site: str) -> None:
     cells = [Text(region), Text(site or "(no site)")]
     rest = len(table.columns) - 4
-    table.add_row(*cells, *(Text("") for _ in range(rest)), Text("0"), Text("not measured"))
+    word = "not measured" if site else "no site"
+    table.add_row(*cells, *(Text("") for _ in range(rest)), Text("0"), Text(word, style="dim"))
 
 
 def _together(selected: Selected) -> str:
     counts = selected.counts
-    words = [f"{counts[verdict]} {verdict}" for verdict in Verdict]
-    if selected.missing:
-        words.append(f"{len(selected.missing)} not measured")
-    unbounded = sum(line.high_ms is None for line in selected.lines)
+    judged = (Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED)
+    words = [f"{counts[verdict]} {verdict}" for verdict in judged]
+    without = sum(not gap.site for gap in selected.missing)
+    if absent := counts[Verdict.NOT_MEASURED] + len(selected.missing) - without:
+        words.append(f"{absent} {Verdict.NOT_MEASURED}")
+    if without:
+        words.append(f"{without} without a recommended site")
+    unbounded = sum(line.high_ms is None for line in selected.lines if line.n)
     note = f"\n{UNBOUNDED}: too many lost or too few sent to tell." if unbounded else ""
     return f"{counted(sum(counts.values()), 'line')}: {', '.join(words)}.{note}"

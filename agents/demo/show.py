@@ -1,11 +1,14 @@
 """The demo's answer on a terminal of 80 columns."""
 
+import textwrap
 from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pathbudget.analysis.report.cautions import cautions
+from pathbudget.analysis.report.words import NO_LIMIT_MEANS, counted, share
 from pathbudget.analysis.results import (
     BudgetLine,
     Evaluation,
@@ -16,22 +19,42 @@ from pathbudget.analysis.results import (
     Verdict,
 )
 
-STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
+STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "red",
+    Verdict.UNDECIDED: "yellow",
+    Verdict.NOT_MEASURED: "dim",
+}
+NO_LIMIT = "∞"
+"""*No limit* in a cell of few characters; the line below the tables says so."""
+WHOLE = 1 - 1e-9
 
 
 def show(evaluation: Evaluation, console: Console) -> None:
-    """Budget tables, one per tier, then the recommended sites."""
+    """What weakens the numbers, budget tables, one per tier, then the recommended sites."""
+    for text in cautions(evaluation):
+        console.print(Text(f"Caution: {text}", style="bold yellow"))
     for tier in evaluation.tiers:
         console.print(_budget_table(evaluation, tier))
+    headlines = [line for line in evaluation.lines if line.headline and line.n]
+    if any(line.high_ms is None for line in headlines):
+        console.print(Text(f"{NO_LIMIT}: no limit: {NO_LIMIT_MEANS}.", style="dim"))
     console.print("[bold]Recommended sites[/] (exact choice on the upper interval ends, p-median)")
     for tier in evaluation.tiers:
-        for one in evaluation.recommendations:
-            if one.tier == tier.name and one.objective is Objective.P_MEDIAN and one.sites:
+        every = [
+            one
+            for one in evaluation.recommendations
+            if one.tier == tier.name and one.objective is Objective.P_MEDIAN
+        ]
+        for one in every:
+            if one.sites:
                 console.print(_recommendation(one, tier), highlight=False)
+        if without := [one for one in every if not one.sites]:
+            console.print(_no_recommendation(without, tier), highlight=False)
     for kind in dict.fromkeys(finding.kind for finding in evaluation.findings):
         found = [finding for finding in evaluation.findings if finding.kind is kind]
         more = f" ({len(found) - 1} more like it in the report)" if len(found) > 1 else ""
-        console.print(f"Note: {_where(found[0])}{found[0].text}{more}", style="dim")
+        console.print(Text(f"Note: {_where(found[0])}{found[0].text}{more}", style="dim"))
 
 
 def _budget_table(evaluation: Evaluation, tier: TierInfo) -> Table:
@@ -55,23 +78,49 @@ def _headlines(lines: Iterable[BudgetLine], tier: str) -> list[BudgetLine]:
 
 
 def _cell(line: BudgetLine | None) -> Text:
-    if line is None:
-        return Text("not measured")
+    if line is None or not line.n:
+        return Text("not measured", style="dim")
     cell = Text(_ms(line.value_ms) + " ")
     cell.append(line.verdict.value, style=STYLES[line.verdict])
-    cell.append(f"\n{_ms(line.low_ms)}..{_ms(line.high_ms, 'no limit')} n={line.n}", style="dim")
+    cell.append(f"\n{_ms(line.low_ms)}..{_ms(line.high_ms)} n={line.n}", style="dim")
     return cell
 
 
-def _recommendation(one: Recommendation, tier: TierInfo) -> str:
-    sites = " + ".join(one.sites)
-    cost = "unbounded" if one.value is None else f"{one.value:.1f} ms"
-    margin = "no other choice"
-    if one.next_best_sites:
-        gap = "unbounded" if one.margin is None else f"{one.margin:.1f} ms"
-        margin = f"{gap} better than {' + '.join(one.next_best_sites)}"
+def _recommendation(one: Recommendation, tier: TierInfo) -> Text:
+    """Which sites, then the cost and what it is a mean of."""
+    text = Text(f"  {tier.name:9}{one.k}  ")
+    text.append(" + ".join(one.sites), style="bold")
     word = "decided" if one.decided else "undecided"
-    return f"  {tier.name:9}{one.k}  [bold]{sites}[/]\n             mean {cost}, {margin}; {word}"
+    return text.append(f"\n             mean {_cost(one)}, {_margin(one)}; {word}{_only(one)}")
+
+
+def _no_recommendation(some: list[Recommendation], tier: TierInfo) -> Text:
+    """All of a tier at once, with the reason of the largest choice."""
+    largest = max(some, key=lambda one: one.k)
+    sizes = ", ".join(f"{one.k}" for one in some)
+    why = textwrap.fill(f"no recommendation: {largest.reasons[0]}", 66)
+    return Text(f"  {tier.name:9}{sizes}\n{textwrap.indent(why, ' ' * 13)}")
+
+
+def _cost(one: Recommendation) -> str:
+    if one.value is None:
+        return "no limit"
+    served = "" if one.served_share > WHOLE else f" of the {share(one.served_share)} served"
+    return f"{one.value:.1f} ms{served}"
+
+
+def _margin(one: Recommendation) -> str:
+    others = " + ".join(one.next_best_sites)
+    if not others:
+        return f"no other choice of {counted(one.k, 'site')}"
+    if one.margin is not None:
+        return f"{one.margin:.1f} ms better than {others}"
+    return f"not comparable with {others} ({share(one.next_best_served_share)} served)"
+
+
+def _only(one: Recommendation) -> str:
+    """A decision on less than all traffic says so."""
+    return "" if one.measured_share > WHOLE else f", for the {share(one.measured_share)} measured"
 
 
 def _where(finding: Finding) -> str:
@@ -79,6 +128,6 @@ def _where(finding: Finding) -> str:
     return f"{place}: " if place and place not in finding.text else ""
 
 
-def _ms(value: float | None, absent: str = "unbounded") -> str:
-    """A column takes 15 characters: ``113.6..no limit``."""
-    return absent if value is None else f"{value:.1f}"
+def _ms(value: float | None) -> str:
+    """A column takes 15 characters: ``113.6 undecided``, ``95.3..∞ n=1000``."""
+    return NO_LIMIT if value is None else f"{value:.1f}"

@@ -24,7 +24,12 @@ NAMES = {
     "tls_handshake": "TLS flight",
     "setup": "set-up",
 }
-STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
+STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "red",
+    Verdict.UNDECIDED: "yellow",
+    Verdict.NOT_MEASURED: "dim",
+}
 
 
 def show(evaluation: Evaluation, hosts: Sequence[str], console: Console) -> None:
@@ -111,7 +116,8 @@ def _tiers(evaluation: Evaluation, host: str) -> Table:
 def _undecided(evaluation: Evaluation, host: str) -> Sequence[str]:
     """Why, each reason once."""
     lines = (line for line in evaluation.lines if line.site == host and line.headline)
-    undecided = (line for line in lines if line.verdict is Verdict.UNDECIDED)
+    open_ones = (Verdict.UNDECIDED, Verdict.NOT_MEASURED)
+    undecided = (line for line in lines if line.verdict in open_ones)
     return list(dict.fromkeys(line.reason for line in undecided if line.reason))
 
 

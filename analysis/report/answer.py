@@ -40,6 +40,9 @@ from pathbudget.analysis.results import (
     Verdict,
 )
 
+WHOLE = 1e-9
+"""Shares of the traffic nearer to each other than this are the same."""
+
 
 def answer_section(lookup: Lookup) -> Section:
     """One card per tier, then who is served from where, then the other choices."""
@@ -69,7 +72,9 @@ def _glance_table(lookup: Lookup) -> Table:
             column("Can the data tell?"),
         ),
         rows=tuple(_glance_row(lookup, tier) for tier in lookup.tiers),
-        note="Cost: weighted mean over the regions of the upper interval end, or covered traffic.",
+        note="Cost: weighted mean over the regions of the upper interval end, or covered traffic. "
+        "Means over different shares of the traffic are not comparable.",
+        stacked=True,
     )
 
 
@@ -77,15 +82,50 @@ def _glance_row(lookup: Lookup, tier: TierInfo) -> Row:
     head = Cell(tier.title or tier.name, (f"network {given(tier.network_allowance_ms)} ms",))
     choice = lookup.chosen(tier.name)
     if choice is None or not choice.sites:
-        return (head, "no site can be recommended", *("none" for _ in range(3)), "no")
+        why = (choice.reasons[0].partition(". ")[0],) if choice and choice.reasons else ()
+        return (head, Cell("no recommendation", why), *("none" for _ in range(3)), "no")
     return (
         head,
         listed((lookup.site(name) for name in choice.sites), none="no site"),
         share(_weight(choice, Verdict.PASS) / (lookup.total_weight or 1.0)),
-        _short(choice, choice.value),
-        _short(choice, choice.margin) if choice.margin is not None else "no other choice",
-        "yes" if choice.decided else Cell("? undecided", tone=Tone.UNDECIDED),
+        _short_cost(choice),
+        _short_margin(lookup, choice),
+        f"yes{_only(choice)}" if choice.decided else Cell("? undecided", tone=Tone.UNDECIDED),
     )
+
+
+def _only(choice: Recommendation) -> str:
+    """What part of the traffic an answer is for, where that is not all of it."""
+    if choice.measured_share < 1 - WHOLE:
+        if choice.served_share > choice.measured_share - WHOLE:
+            return f", for the {share(choice.measured_share)} measured"
+    elif choice.served_share > 1 - WHOLE:
+        return ""
+    return f", for the {share(choice.served_share)} with an upper limit"
+
+
+def _short_cost(choice: Recommendation) -> Cell | str:
+    cost = _short(choice, choice.value)
+    if choice.objective is Objective.COVERING or choice.served_share > 1 - WHOLE:
+        return cost
+    return Cell(cost, (f"mean of the {share(choice.served_share)} served",))
+
+
+def _short_margin(lookup: Lookup, choice: Recommendation) -> Cell | str:
+    if choice.margin is not None:
+        return _short(choice, choice.margin)
+    if not choice.next_best_sites:
+        return "no other choice"
+    names = listed(lookup.site(name) for name in choice.next_best_sites)
+    return Cell("not comparable", (_unlike(choice, names),))
+
+
+def _unlike(choice: Recommendation, other: str) -> str:
+    """Why there is no margin."""
+    theirs, ours = share(choice.next_best_served_share), share(choice.served_share)
+    if theirs == ours:
+        return f"{other} serves other regions"
+    return f"{other} serves {theirs} of the traffic, not {ours}"
 
 
 def _short(choice: Recommendation, value: float | None) -> str:
@@ -104,8 +144,9 @@ def _tier_blocks(lookup: Lookup, tier: TierInfo) -> list[Block]:
         text = f"{tier.title}: no choice of sites could be computed from what was measured."
         return [Paragraph(text, Tone.LEAD)]
     blocks: list[Block] = [_card(lookup, tier, choice)]
-    if choice.reasons:
-        blocks.append(Bullets("Why:", choice.reasons))
+    reasons = choice.reasons if choice.sites else choice.reasons[1:]  # the card has the first
+    if reasons:
+        blocks.append(Bullets("Why:", reasons))
     if choice.would_change:
         blocks.append(Bullets("What would change this answer:", choice.would_change))
     if choice.assignments:
@@ -119,10 +160,10 @@ def _card(lookup: Lookup, tier: TierInfo, choice: Recommendation) -> Facts:
     allowance = f"{allowed} ms of {target} ms ({line})"
     pairs = [
         ("Network allowance", allowance),
-        ("Cost of this choice", _value(choice, choice.value)),
+        ("Cost of this choice", _value(choice, choice.value, choice.served_share)),
         ("Within the allowance", _coverage(lookup, choice)),
         ("Next best", _next_best(lookup, choice)),
-        ("Margin", _margin(choice)),
+        ("Margin", _margin(lookup, choice)),
         ("Price", amount(choice.price_per_month)),
     ]
     if choice.uncovered:
@@ -135,22 +176,29 @@ def _card(lookup: Lookup, tier: TierInfo, choice: Recommendation) -> Facts:
 def _sentence(lookup: Lookup, choice: Recommendation) -> str:
     sites = listed((lookup.site(name) for name in choice.sites), none="no site")
     if not choice.sites:
-        return "No site can be recommended on these measurements."
+        return f"No recommendation: {choice.reasons[0] if choice.reasons else 'no data.'}"
     if choice.decided:
-        return f"Take {sites}."
+        return f"Take {sites}{_only(choice)}."
     others = listed((lookup.site(name) for name in choice.next_best_sites), none="the next choice")
     return f"{sites} for now: the data cannot tell this choice from {others}."
 
 
-def _value(choice: Recommendation, value: float | None) -> str:
+def _value(choice: Recommendation, value: float | None, served: float | None = 1.0) -> str:
+    """The value with what it is a mean of; `served` is the share, None where it is not known."""
     if not choice.sites:
         return "none: there is no choice"
     if choice.objective is Objective.COVERING:
         return NOT_KNOWN if value is None else f"{share(value)} of the traffic is covered"
+    if served is not None and served < WHOLE:
+        return "none: no region has an upper limit from there"
+    if served is not None and served < 1 - WHOLE:
+        return f"{ms(value)}, mean of the {share(served)} served (upper interval ends)"
     return f"{ms(value)}, weighted mean over the regions (upper interval ends)"
 
 
 def _coverage(lookup: Lookup, choice: Recommendation) -> str:
+    if not choice.sites:
+        return "none: there is no choice"
     counts = Counter(assignment.verdict for assignment in choice.assignments)
     whole = lookup.total_weight or 1.0
     words = [
@@ -170,14 +218,17 @@ def _next_best(lookup: Lookup, choice: Recommendation) -> str:
     if not choice.next_best_sites:
         return "there is no other choice of this many sites"
     sites = listed(lookup.site(name) for name in choice.next_best_sites)
-    return f"{sites}: {_value(choice, choice.next_best_value)}"
+    return f"{sites}: {_value(choice, choice.next_best_value, choice.next_best_served_share)}"
 
 
-def _margin(choice: Recommendation) -> str:
+def _margin(lookup: Lookup, choice: Recommendation) -> str:
     if not choice.sites:
         return "none: there is no choice"
     if choice.margin is None:
-        return NOT_KNOWN if choice.next_best_sites else "no other choice to compare with"
+        if not choice.next_best_sites:
+            return "no other choice to compare with"
+        names = listed(lookup.site(name) for name in choice.next_best_sites)
+        return f"not comparable: {_unlike(choice, names)}"
     size = share(choice.margin) if choice.objective is Objective.COVERING else ms(choice.margin)
     verdict = "decided" if choice.decided else "undecided: the intervals of the two choices overlap"
     return f"{size} ({verdict})"
@@ -200,7 +251,13 @@ def _failover(lookup: Lookup, choice: Recommendation, lost: Failover) -> str:
     if not lost.unserved:
         return f"{_value(choice, lost.value)}; every region is still served"
     names = _some(lookup, lost.unserved)
-    return f"{_value(choice, lost.value)} where still served; not served: {names}"
+    if lost.value is None:
+        return f"no region is served then: {names}"
+    if choice.objective is Objective.COVERING:
+        return f"{_value(choice, lost.value)}; not served: {names}"
+    weights = {a.region: a.weight for a in choice.assignments}
+    left = 1 - sum(weights.get(name, 0.0) for name in lost.unserved) / (lookup.total_weight or 1.0)
+    return f"{_value(choice, lost.value, left)}; not served: {names}"
 
 
 def _some(lookup: Lookup, regions: tuple[str, ...], limit: int = 12) -> str:
@@ -266,8 +323,8 @@ def _choice_row(lookup: Lookup, choice: Recommendation, shown: bool) -> Row:
         str(choice.k),
         Cell(names, ("shown above",), Tone.CHOSEN) if shown else names,
         OBJECTIVE_WORDS[choice.objective],
-        _value(choice, choice.value),
-        _margin(choice),
+        _value(choice, choice.value, choice.served_share),
+        _margin(lookup, choice),
         str(len(choice.uncovered)),
         amount(choice.price_per_month),
     )

@@ -4,6 +4,7 @@ from pathbudget.analysis.report.chart import (
     DASHES,
     SERIES,
     Chart,
+    Layout,
     Trace,
     View,
     axis,
@@ -11,8 +12,10 @@ from pathbudget.analysis.report.chart import (
     label,
 )
 from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.words import listed
 from pathbudget.analysis.results import Summary, TierInfo
 
+NAMED = 6
 CURVES = 10
 """More curves than this cannot be told apart."""
 
@@ -32,22 +35,46 @@ def distributions(lookup: Lookup) -> Chart:
         answered = [s for s in series if any(ms is not None for _, ms in s.quantile_curve)]
         if answered:
             views.append(_view(lookup, name, answered[:CURVES]))
-            notes.append(_note(name, len(answered), len(series) - len(answered)))
+            notes.append(_note(lookup, name, pairs, answered))
+    if not views:
+        return Chart(note="No region has a recommended site that answered.")
     return Chart(views, width=300, note=" ".join(note for note in notes if note))
 
 
-def _note(name: str, drawn: int, silent: int) -> str:
+def _note(
+    lookup: Lookup, name: str, pairs: tuple[tuple[str, str], ...], answered: list[Summary]
+) -> str:
+    """Which regions have no curve, and why."""
+    drawn = {summary.region for summary in answered}
+    unserved = [region for region, site in pairs if not site]
+    silent = [region for region, site in pairs if site and region not in drawn]
     parts: list[str] = []
-    if drawn > CURVES:
-        parts.append(f"{drawn - CURVES} lighter regions are not drawn")
+    if len(answered) > CURVES:
+        parts.append(f"{len(answered) - CURVES} lighter regions are not drawn")
+    if unserved:
+        parts.append(f"no site with an upper limit serves {_names(lookup, unserved)}")
     if silent:
-        parts.append(f"{silent} without any reply {'is' if silent == 1 else 'are'} not drawn")
+        parts.append(f"there is no reply for {_names(lookup, silent)}")
     return f"{name}: {'; '.join(parts)}; the table has them." if parts else ""
+
+
+def _names(lookup: Lookup, regions: list[str]) -> str:
+    rest = len(regions) - NAMED
+    names = [label(lookup.region(region)) for region in regions[:NAMED]]
+    return listed([*names, *([f"{rest} more"] if rest > 0 else [])])
+
+
+def _time_axis(series: list[Summary]) -> Layout:
+    """Linear below one decade, where a logarithmic axis has hardly a tick to show."""
+    shown = [ms for s in series for _, ms in s.quantile_curve if ms is not None and ms > 0]
+    if not shown or max(shown) < 10 * min(shown):
+        return axis("round-trip time (ms)", tickformat="~g", nticks=6)
+    return axis("round-trip time (ms, logarithmic)", type="log", dtick="D2", tickformat="~g")
 
 
 def _view(lookup: Lookup, name: str, series: list[Summary]) -> View:
     layout = base_layout(
-        xaxis=axis("round-trip time (ms, logarithmic)", type="log", dtick="D2", tickformat="~g"),
+        xaxis=_time_axis(series),
         yaxis=axis("probes answered within (%)", range=[0, 101], ticksuffix=" %"),
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"},

@@ -20,6 +20,8 @@ SCALE = [[0.0, "#f6f7f2"], [0.5, "#c5dbe2"], [1.0, "#77adc9"]]
 """Light enough for dark figures in every cell."""
 TILTED = 9
 """From so many sites on, their names stand at an angle."""
+HEAD = 18
+"""Characters in the head of a column."""
 VIEWS = ((50.0, "median"), (95.0, "p95"))
 
 
@@ -31,9 +33,7 @@ def heatmap(lookup: Lookup) -> Chart:
     left = len(lookup.regions) - len(regions)
     note = f"{left} lighter regions are not drawn; the tables have them." if left > 0 else ""
     views = [_view(lookup, regions, sites, percentile, word) for percentile, word in VIEWS]
-    words = max((len(label(lookup.site(site.name), 18)) for site in sites), default=0)
-    across = 62 if len(sites) >= TILTED else max(62, 8 * words)
-    return Chart(views, width=170 + across * len(sites), note="Darker is slower. " + note)
+    return Chart(views, width=110 + 58 * len(sites), note="Darker is slower. " + note)
 
 
 def _view(
@@ -48,9 +48,10 @@ def _view(
         for region in regions
     ]
     rows = [label(lookup.region(region.name)) for region in regions]
-    columns = [label(lookup.site(site.name), 18) for site in sites]
+    columns = [_short(lookup, site.name) for site in sites]
+    angle = {"tickangle": -40} if len(sites) >= TILTED else {}  # else as the width allows
     layout = base_layout(
-        xaxis=named_axis(columns, side="top", tickangle=0 if len(sites) < TILTED else -40),
+        xaxis=named_axis(columns, side="top", **angle),
         yaxis=named_axis(rows, range=[len(rows) - 0.5, -0.5]),
         margin={"l": 8, "r": 8, "t": 34, "b": 8},
         annotations=_words(cells),
@@ -61,6 +62,12 @@ def _view(
         layout,
         70 + 34 * len(rows) + (80 if len(sites) >= TILTED else 0),
     )
+
+
+def _short(lookup: Lookup, name: str) -> str:
+    """The title of a site, or its key where that is too long for the head of a column."""
+    title = lookup.site(name)
+    return label(title if len(title) <= HEAD else name, HEAD)
 
 
 def _trace(cells: list[list[Quantile | None]], rows: list[str], columns: list[str]) -> Trace:
@@ -106,7 +113,7 @@ def _words(cells: list[list[Quantile | None]]) -> list[Trace]:
         {
             "x": j,
             "y": i,
-            "text": UNBOUNDED if cell is not None and cell.n else NOT_MEASURED,
+            "text": UNBOUNDED if cell is not None and cell.n else NOT_MEASURED.replace(" ", "<br>"),
             "showarrow": False,
             "font": {"size": 11, "color": "#5d666d"},
         }

@@ -58,7 +58,7 @@ def world_map(lookup: Lookup) -> Chart:
         _view(lookup, regions, sites, frame, pairs, ", ".join(names))
         for pairs, names in (groups or {(): ["all"]}).items()
     ]
-    return Chart(views, width=600, note=note + CREDIT)
+    return Chart(views, width=320, note=note + CREDIT)
 
 
 def _where(place: RegionInfo | SiteInfo) -> tuple[float, float]:
@@ -90,7 +90,7 @@ def _view(
 ) -> View:
     used = {site for _, site in pairs}
     traces = [_land(frame), _lines(regions, sites, pairs)]
-    traces += [_regions(lookup, regions), _sites(sites, used)]
+    traces += [_regions(lookup, regions), _sites(lookup, sites, used)]
     aspect = (frame.north - frame.south) / (frame.east - frame.west)
     layout = base_layout(
         xaxis=_degrees(frame.west, frame.east, "EW"),
@@ -202,10 +202,8 @@ def _regions(lookup: Lookup, regions: list[RegionInfo]) -> Trace:
     }
 
 
-def _sites(sites: list[SiteInfo], used: set[str]) -> Trace:
-    hover = [
-        f"{label(site.title or site.name, 40)}<br>{label(site.operator, 40)}" for site in sites
-    ]
+def _sites(lookup: Lookup, sites: list[SiteInfo], used: set[str]) -> Trace:
+    hover = [f"{label(lookup.site(site.name), 40)}<br>{label(site.operator, 40)}" for site in sites]
     return {
         "type": "scatter",
         "mode": "markers",
@@ -233,7 +231,7 @@ def _labels(
     """Names of sites and of the heaviest regions; one that would cover another is left to hover."""
     ordered = [s for s in sites if s.name in used] + [s for s in sites if s.name not in used]
     wanted = [
-        Labelled(label(s.title or s.name, 20), *_where(s), bold=s.name in used) for s in ordered
+        Labelled(label(lookup.site(s.name), 20), *_where(s), bold=s.name in used) for s in ordered
     ]
     wanted += [Labelled(label(lookup.region(r.name), 18), *_where(r), bold=False) for r in regions]
     spread = (frame.east - frame.west, frame.north - frame.south)

@@ -1,7 +1,8 @@
 """The report as a list of sections: what HTML and Markdown both show, in the same order."""
 
 from pathbudget.analysis.report.answer import answer_section
-from pathbudget.analysis.report.document import Section
+from pathbudget.analysis.report.cautions import cautions
+from pathbudget.analysis.report.document import Paragraph, Section, Tone
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.measured import pair_section, round_trip_section, table_section
 from pathbudget.analysis.report.method import (
@@ -18,6 +19,7 @@ from pathbudget.analysis.report.words import counted, utc
 def sections(lookup: Lookup) -> tuple[Section, ...]:
     """All sections, for people who decide first and for people who check last."""
     return (
+        *_caution_sections(lookup),
         answer_section(lookup),
         verdict_section(lookup),
         round_trip_section(lookup),
@@ -30,6 +32,15 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
         table_section(lookup),
         definition_section(),
     )
+
+
+def _caution_sections(lookup: Lookup) -> tuple[Section, ...]:
+    """One banner above the answer, where something weakens every number below it."""
+    texts = cautions(lookup.evaluation)
+    if not texts:
+        return ()
+    banner = Paragraph(" ".join(texts), Tone.CAUTION)
+    return (Section("caution", "Before you read on", (banner,)),)
 
 
 def byline(lookup: Lookup) -> tuple[str, ...]:

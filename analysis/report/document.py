@@ -16,6 +16,7 @@ class Tone(StrEnum):
 
     PLAIN = ""
     LEAD = "lead"
+    CAUTION = "caution"
     PASS = "pass"  # noqa: S105
     FAIL = "fail"
     UNDECIDED = "undecided"
@@ -72,7 +73,8 @@ Row = tuple[Cell | str, ...]
 class Table:
     """A table; the first cell of a row is the head of that row.
 
-    `note` says what is not shown. A folded table is closed until a reader opens it.
+    `note` says what is not shown. A folded table is closed until a reader opens it. The rows of a
+    stacked one become cards where a page is too narrow for its columns.
     """
 
     caption: str
@@ -80,6 +82,7 @@ class Table:
     rows: tuple[Row, ...]
     note: str = ""
     folded: bool = False
+    stacked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

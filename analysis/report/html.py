@@ -18,10 +18,14 @@ from pathbudget.analysis.report.chart_waterfall import waterfall
 from pathbudget.analysis.report.content import byline, sections
 from pathbudget.analysis.report.document import Block, Cell, Column
 from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.words import DEFAULT_TITLE, counted
 from pathbudget.analysis.results import Evaluation
 
 LONG_WORD = 24
 """A longer word may be broken anywhere, so that it cannot push a table apart."""
+
+HINT = "wider than this page: scroll sideways →"
+"""Stands over a table or chart that does not fit; report.js shows it where that is so."""
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -37,7 +41,7 @@ def render_html(evaluation: Evaluation) -> str:
     lookup = Lookup(evaluation)
     scripts = {"plotly": _plotly(), "report": _own_file("report.js")}
     page: str = _template().render(
-        title=evaluation.title or "pathbudget report",
+        title=evaluation.title or DEFAULT_TITLE,
         byline=byline(lookup),
         sections=sections(lookup),
         charts={key: (chart, as_json(chart)) for key, chart in _charts(lookup).items()},
@@ -46,6 +50,8 @@ def render_html(evaluation: Evaluation) -> str:
         scripts=scripts,
         kind_of=_kind_of,
         class_of=_class_of,
+        counted=counted,
+        hint=HINT,
     )
     return page.lstrip() + "\n"
 

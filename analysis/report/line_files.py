@@ -6,6 +6,7 @@ import io
 import msgspec
 
 from pathbudget.analysis.report.selection import Missing, Selected
+from pathbudget.analysis.report.words import UNBOUNDED
 from pathbudget.analysis.results import (
     REPORT_SCHEMA_VERSION,
     BudgetLine,
@@ -25,7 +26,8 @@ class LineFile(Result, frozen=True):
 
     confidence: float
     counts: dict[str, int]
-    """``pass``, ``fail``, ``undecided`` and ``missing``, of the lines that have an allowance."""
+    """``pass``, ``fail``, ``undecided``, ``not measured`` and ``missing``, of the lines that have
+    an allowance."""
     verdict: Verdict
     """Of all together, before ``--undecided`` says what an undecided one is worth."""
     lines: tuple[BudgetLine, ...]
@@ -47,8 +49,8 @@ def lines_json(selected: Selected, confidence: float) -> bytes:
 
 
 def lines_csv(selected: Selected) -> str:
-    """One row per line, RFC 4180. An unbounded number is the word, so that no reader takes it
-    for a gap; an allowance that a line does not have is empty."""
+    """One row per line, RFC 4180. A number without limit is the words ``no limit``, so that no
+    reader takes it for a gap; what was not measured, or an allowance that is none, is empty."""
     sheet = io.StringIO()
     writer = csv.writer(sheet)
     writer.writerow(COLUMNS)
@@ -60,7 +62,7 @@ def lines_csv(selected: Selected) -> str:
 def _field(line: BudgetLine, name: str) -> str:
     value = getattr(line, name)
     if value is None:
-        return "unbounded" if name in MAY_BE_UNBOUNDED else ""
+        return UNBOUNDED if name in MAY_BE_UNBOUNDED and line.n else ""
     if isinstance(value, bool):
         return str(value).lower()
     return harmless(value) if isinstance(value, str) else str(value)

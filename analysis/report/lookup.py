@@ -50,7 +50,8 @@ class Lookup:
 
     @cached_property
     def _site_titles(self) -> dict[str, str]:
-        return {site.name: site.title or site.name for site in self.evaluation.sites}
+        places = {plain(region.title or region.name) for region in self.evaluation.regions}
+        return {site.name: site_title(site, places) for site in self.evaluation.sites}
 
     def region(self, name: str) -> str:
         """What a person calls the region."""
@@ -86,15 +87,21 @@ class Lookup:
 
     @cached_property
     def _series(self) -> dict[PairKey, Summary]:
+        lines = {(line.region, line.site): line for line in self._headlines.values() if line.n}
+
+        def rank(summary: Summary) -> tuple[bool, bool, int, bool, int, str]:
+            line = lines.get((summary.region, summary.site))
+            return not is_of(summary, line), *preference(summary)
+
         best: dict[PairKey, Summary] = {}
         for summary in self.evaluation.summaries:
             key = (summary.region, summary.site)
-            if key not in best or preference(summary) < preference(best[key]):
+            if key not in best or rank(summary) < rank(best[key]):
                 best[key] = summary
         return best
 
     def series(self, region: str, site: str) -> Summary | None:
-        """The one series that charts draw for a pair: round trips first, then most samples."""
+        """The one series that charts draw for a pair: that of its budget lines if there are any."""
         return self._series.get((region, site))
 
     def recommendations(self, tier: str) -> tuple[Recommendation, ...]:
@@ -104,6 +111,47 @@ class Lookup:
     def chosen(self, tier: str) -> Recommendation | None:
         """The choice that the report opens with; `chosen` below says which that is."""
         return chosen(self.recommendations(tier), self.evaluation.regions)
+
+    def no_recommendation(self, tier: str) -> str:
+        """Why no site is recommended for the tier; the empty word where one is."""
+        return no_recommendation(self.chosen(tier))
+
+
+def no_recommendation(choice: Recommendation | None) -> str:
+    """Why no site is recommended; the empty word where one is."""
+    if choice is None or choice.sites:
+        return ""
+    return choice.reasons[0] if choice.reasons else "there is no data."
+
+
+def plain(name: str) -> str:
+    """Letters and digits alone, to tell whether two names read alike."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def site_title(site: SiteInfo, places: set[str]) -> str:
+    """What a person calls a site, with its key where the title does not tell it from a place."""
+    title = plain(site.title)
+    if not title or site.title == site.name:
+        return site.name
+    if plain(site.name) in title and title not in places:
+        return site.title
+    return f"{site.title} ({site.name})"
+
+
+SERIES_OF = {"connect": "connect", "tls": "tls_handshake"}
+"""Metric of the series by what a line says that its round trips are from; else a probe's rtt."""
+
+
+def is_of(summary: Summary, line: BudgetLine | None) -> bool:
+    """Whether the round trips of the line are those of the series."""
+    if line is None or summary.loaded:
+        return False
+    if (summary.target, summary.family) != (line.target, line.family):
+        return False
+    if metric := SERIES_OF.get(line.round_trips_from):
+        return summary.metric == metric
+    return summary.metric == "rtt" and summary.probe in line.round_trips_from.split(" and ")
 
 
 def preference(summary: Summary) -> tuple[bool, int, bool, int, str]:

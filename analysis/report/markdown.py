@@ -14,6 +14,7 @@ from pathbudget.analysis.report.document import (
     Table,
 )
 from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.words import DEFAULT_TITLE
 from pathbudget.analysis.results import Evaluation
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
@@ -22,7 +23,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 def render_markdown(evaluation: Evaluation) -> str:
     """The whole report. Names are escaped: no name can become markup or a link."""
     lookup = Lookup(evaluation)
-    parts = [f"# {escaped(evaluation.title)}", escaped(", ".join(byline(lookup)))]
+    parts = [f"# {escaped(evaluation.title or DEFAULT_TITLE)}", escaped(", ".join(byline(lookup)))]
     for section in sections(lookup):
         parts.extend(_section(section))
     return "\n\n".join(parts) + "\n"

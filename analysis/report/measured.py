@@ -49,9 +49,10 @@ def round_trip_section(lookup: Lookup) -> Section:
     shown, note = shortened(rows, ROWS, "pairs")
     blocks: tuple[Block, ...] = (
         Paragraph(
-            "One series stands for each pair: round trips where there are any, else the time of a "
-            "TCP connect. A lost probe counts as infinitely slow, so a percentile above the share "
-            "that arrived is unbounded."
+            "One series stands for each pair, in both charts and in the table, which names it: the "
+            "one whose round trips are in the budget lines. Those add set-up and further round "
+            "trips where the tier has them. A lost probe counts as infinitely slow, so a "
+            f"percentile above the share that arrived has {UNBOUNDED}."
         ),
         Figure(
             "heatmap",
@@ -275,7 +276,7 @@ def _line_row(lookup: Lookup, line: BudgetLine) -> Row:
         words + (" (headline)" if line.headline else ""),
         ", ".join(p for p in (line.target, line.family, line.round_trips_from) if p) or NOT_KNOWN,
         NOT_MEASURED if line.n == 0 else bare_ms(line.value_ms),
-        interval(line.low_ms, line.high_ms),
+        interval(line.low_ms, line.high_ms) if line.n else "none",
         effective(line.n, line.n_effective),
         f"{line.losses:,}",
         METHOD_WORDS[line.method],

@@ -20,9 +20,11 @@ from pathbudget.analysis.report.words import (
     share,
     utc,
 )
-from pathbudget.analysis.results import FindingKind, Provenance, VantageInfo
+from pathbudget.analysis.results import Finding, FindingKind, Provenance, VantageInfo
 
 ROWS = 500
+PLACES = 3
+"""Places named of the findings of one kind."""
 
 FINDING_WORDS = {
     FindingKind.IMPOSSIBLE_RTT: "faster than light",
@@ -31,6 +33,7 @@ FINDING_WORDS = {
     FindingKind.SYN_RETRANSMITTED: "SYN sent again",
     FindingKind.ADDRESS_CHANGED: "address changed",
     FindingKind.UNREACHABLE: "unreachable",
+    FindingKind.NAME_NOT_FOUND: "name not found",
     FindingKind.REFUSED: "connection refused",
     FindingKind.UNKNOWN_PLACE: "place not known",
     FindingKind.UNMEASURED: "not measured",
@@ -64,7 +67,7 @@ DEFINITIONS = (
     ),
     ("n, samples", "Probes sent, answered or not. Worth: fewer, when neighbours resemble."),
     (
-        "Unbounded",
+        "No limit",
         "So many probes were lost, or so few sent, that the data sets no limit there.",
     ),
     ("Ingress, egress", "What the network adds to a request on its way in, and to its answer."),
@@ -96,9 +99,38 @@ def finding_section(lookup: Lookup) -> Section:
     findings = lookup.evaluation.findings
     if not findings:
         return Section("findings", "Findings", (Paragraph("Nothing unusual was noticed."),))
+    kinds = tuple(dict.fromkeys(finding.kind for finding in findings))
+    rows = tuple(_kind_row(lookup, [f for f in findings if f.kind is kind]) for kind in kinds)
+    heads = (column("Finding"), number("Times"), column("Where"), column("What was seen"))
+    table = Table("What to know before using the numbers", heads, rows)
+    more = () if len(kinds) == len(findings) else (_every_finding(lookup, findings),)
+    return Section("findings", "Findings", (table, *more))
+
+
+def _kind_row(lookup: Lookup, alike: list[Finding]) -> Row:
+    """All findings of one kind; the first one speaks for the others."""
+    first = alike[0]
+    places = list(dict.fromkeys(_place(lookup, finding) for finding in alike))
+    where = "; ".join(places[:PLACES])
+    if len(places) > PLACES:
+        where += f"; and {len(places) - PLACES} more"
+    example = Cell(first.text, ("as the first of them; all are below",) * (len(alike) > 1))
+    return (_word(first), f"{len(alike):,}", where, example)
+
+
+def _word(finding: Finding) -> str:
+    return FINDING_WORDS.get(finding.kind, finding.kind.replace("_", " "))
+
+
+def _place(lookup: Lookup, finding: Finding) -> str:
+    names = (lookup.region(finding.region), lookup.site(finding.site))
+    return " to ".join(name for name in names if name) or "all"
+
+
+def _every_finding(lookup: Lookup, findings: tuple[Finding, ...]) -> Table:
     rows: tuple[Row, ...] = tuple(
         (
-            FINDING_WORDS.get(finding.kind, finding.kind.replace("_", " ")),
+            _word(finding),
             lookup.region(finding.region) or "all",
             lookup.site(finding.site) or "all",
             finding.text,
@@ -107,8 +139,7 @@ def finding_section(lookup: Lookup) -> Section:
     )
     shown, note = shortened(rows, ROWS, "findings")
     heads = (column("Finding"), column("Region"), column("Site"), column("What was seen"))
-    table = Table("What to know before using the numbers", heads, shown, note)
-    return Section("findings", "Findings", (table,))
+    return Table("Every finding", heads, shown, note, folded=True)
 
 
 def method_section(lookup: Lookup) -> Section:

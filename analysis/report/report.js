@@ -23,7 +23,21 @@
     draw(key, 0);
   }
 
+  /* Says over each box that more of it is out of sight. A closed one has no width yet. */
+  function hint() {
+    for (const box of document.querySelectorAll(".scroll")) {
+      const chart = box.querySelector(".chart");  // its own least width: it is drawn to fit
+      const needed = chart ? parseFloat(chart.style.minWidth) : box.scrollWidth;
+      const wide = needed > box.clientWidth + 1 && box.clientWidth > 0;
+      box.classList.toggle("wide", wide);
+      box.previousElementSibling.hidden = !wide;
+    }
+  }
+  hint();
+  addEventListener("toggle", hint, true);
+
   addEventListener("resize", () => {
+    hint();
     for (const chart of charts.values()) {
       chart.place.style.height = heightOf(chart) + "px";
     }

@@ -57,10 +57,11 @@ class Selected:
 
     @property
     def verdict(self) -> Verdict:
-        """Fail when one fails, undecided when one is undecided or missing, else pass."""
+        """Fail when one fails, undecided when one is undecided or not measured, else pass."""
         if self.counts[Verdict.FAIL]:
             return Verdict.FAIL
-        decided = self.counts[Verdict.PASS] and not self.counts[Verdict.UNDECIDED]
+        unknown = self.counts[Verdict.UNDECIDED] + self.counts[Verdict.NOT_MEASURED]
+        decided = self.counts[Verdict.PASS] and not unknown
         return Verdict.PASS if decided and not self.missing else Verdict.UNDECIDED
 
 

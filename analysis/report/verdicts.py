@@ -15,7 +15,9 @@ from pathbudget.analysis.report.document import (
 )
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import (
+    NO_LIMIT_MEANS,
     NOT_MEASURED,
+    UNBOUNDED,
     VERDICT_TONES,
     VERDICT_WORDS,
     bare_ms,
@@ -38,7 +40,8 @@ def verdict_section(lookup: Lookup) -> Section:
         Paragraph(
             "Each cell compares one budget line with the network allowance of the tier: the "
             f"verdict, the value, its {lookup.confidence} interval, the number of samples. "
-            "Undecided means that the data cannot tell, not that it is close enough."
+            "Undecided means that the data cannot tell, not that it is close enough. "
+            f"Where it says “{UNBOUNDED}”, {NO_LIMIT_MEANS}."
         )
     ]
     for tier in lookup.tiers:
@@ -95,8 +98,9 @@ def _verdict_cell(
 
 def line_cell(line: BudgetLine, mark: str = "") -> Cell:
     """Verdict, value, interval and n of one line."""
-    value = NOT_MEASURED if line.n == 0 else ms(line.value_ms)
-    details = (value, interval(line.low_ms, line.high_ms), f"n {line.n:,}")
+    if line.n == 0:
+        return Cell(NOT_MEASURED, (line.reason, "n 0"))
+    details = (ms(line.value_ms), interval(line.low_ms, line.high_ms), f"n {line.n:,}")
     return Cell(VERDICT_WORDS[line.verdict] + mark, details, VERDICT_TONES[line.verdict])
 
 
@@ -140,7 +144,7 @@ def _waterfall_table(lookup: Lookup, tier: TierInfo) -> Table:
         rows=tuple(
             _waterfall_row(lookup, tier, region, site, line)
             for region, site, line in lines
-            if line is not None
+            if line is not None and line.n
         ),
         note=f"Allowances in ms: {parts}.",
         folded=True,
@@ -155,7 +159,7 @@ def other_terms_ms(tier: TierInfo) -> float:
 def _waterfall_row(lookup: Lookup, tier: TierInfo, region: str, site: str, line: BudgetLine) -> Row:
     others = other_terms_ms(tier)
     total = None if line.value_ms is None else others + line.value_ms
-    left = "none: unbounded" if total is None else bare_ms(tier.target_ms - total)
+    left = "none: no limit" if total is None else bare_ms(tier.target_ms - total)
     tone = Tone.FAIL if total is None or total > tier.target_ms else Tone.PLAIN
     return (
         lookup.region(region),

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from pathbudget.analysis.report.document import Tone
 from pathbudget.analysis.results import Direction, Method, Mode, Objective, Verdict
 
-UNBOUNDED = "unbounded"
+DEFAULT_TITLE = "pathbudget report"
+UNBOUNDED = "no limit"
+NO_LIMIT_MEANS = "so many probes were lost, or so few sent, that the data sets no limit there"
 NOT_KNOWN = "not known"
 NOT_MEASURED = "not measured"
 
@@ -39,12 +41,14 @@ VERDICT_WORDS = {
     Verdict.PASS: "✓ pass",
     Verdict.FAIL: "✕ fail",
     Verdict.UNDECIDED: "? undecided",
+    Verdict.NOT_MEASURED: NOT_MEASURED,
 }
 
 VERDICT_TONES = {
     Verdict.PASS: Tone.PASS,
     Verdict.FAIL: Tone.FAIL,
     Verdict.UNDECIDED: Tone.UNDECIDED,
+    Verdict.NOT_MEASURED: Tone.PLAIN,
 }
 
 
@@ -61,7 +65,7 @@ def figure(value: float) -> str:
 
 
 def ms(value: float | None) -> str:
-    """Milliseconds with their unit, or the word *unbounded*."""
+    """Milliseconds with their unit, or the words *no limit*."""
     if value is None or not math.isfinite(value):
         return UNBOUNDED
     return f"{figure(value)} ms"

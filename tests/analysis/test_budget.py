@@ -166,7 +166,7 @@ def test_modes_that_were_not_measured_are_named(
 ) -> None:
     lines = lines_of([make_measurement(make_samples([10.0] * 400))], tier())
     cold = lines[Direction.NETWORK, Mode.COLD, 95.0]
-    assert (cold.n, cold.value_ms, cold.verdict) == (0, None, Verdict.UNDECIDED)
+    assert (cold.n, cold.value_ms, cold.verdict) == (0, None, Verdict.NOT_MEASURED)
     assert cold.reason == "no cold connection was measured for this pair."
     mixture = lines[Direction.NETWORK, Mode.MIXTURE, 95.0]
     assert mixture.verdict is Verdict.UNDECIDED
@@ -183,9 +183,9 @@ def test_the_quantile_of_a_mixture_of_modes(
     assert lines[Direction.NETWORK, Mode.MIXTURE, 99.0].value_ms == 35.0
 
 
-def test_a_pair_nobody_measured_is_undecided() -> None:
+def test_a_pair_nobody_measured_is_not_measured() -> None:
     line = unmeasured_headline("west", "alpha", tier())
-    assert (line.n, line.verdict, line.headline) == (0, Verdict.UNDECIDED, True)
+    assert (line.n, line.verdict, line.headline) == (0, Verdict.NOT_MEASURED, True)
     assert line.reason == "this pair was not measured."
 
 

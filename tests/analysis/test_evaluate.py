@@ -114,10 +114,26 @@ def test_a_record_that_comes_twice_counts_once(
     assert exclusion.n == len(campaign[0].samples)
 
 
+def test_a_name_that_is_not_found_is_not_measured_and_no_failure_of_the_network(
+    make_measurement: MakeMeasurement, catalogue: Catalogue
+) -> None:
+    failure = Failure(FailureKind.NAME_NOT_FOUND, Stage.RESOLVE, "no such name")
+    samples = tuple(Sample(i, Metric.RTT, i, failure=failure) for i in range(130))
+    evaluation = evaluate([make_measurement(samples, family=None, address="")], catalogue, OPTIONS)
+    lines = [line for line in evaluation.lines if line.n == 0 and "name not found" in line.reason]
+    assert len(lines) == len(evaluation.tiers)
+    for line in lines:
+        assert (line.verdict, line.losses) == (Verdict.NOT_MEASURED, 0)
+        assert line.reason == "name not found, nothing was sent."
+    (finding,) = found(evaluation, FindingKind.NAME_NOT_FOUND)
+    assert "was not found 130 times" in finding.text
+    assert not found(evaluation, FindingKind.UNREACHABLE)
+
+
 def test_nothing_measured_is_an_answer_too(catalogue: Catalogue) -> None:
     evaluation = evaluate([], catalogue, OPTIONS)
     assert evaluation.provenance.samples == 0
-    assert {line.verdict for line in evaluation.lines} == {Verdict.UNDECIDED}
+    assert {line.verdict for line in evaluation.lines} == {Verdict.NOT_MEASURED}
     (finding,) = found(evaluation, FindingKind.UNMEASURED)
     assert finding.text.startswith("4 of 4 pairs of a region and a site were not measured: west to")
     assert all(r.sites == () for r in evaluation.recommendations)

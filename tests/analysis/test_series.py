@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pathbudget.analysis.series import Series, SeriesCollector, SeriesKey
+from pathbudget.analysis.series import NO_NAME, Series, SeriesCollector, SeriesKey
 from pathbudget.analysis.summary import summarise
 from pathbudget.probes.record import (
     AddressFamily,
@@ -116,12 +116,24 @@ def test_failures_that_are_no_loss_are_excluded_by_name(
 
 
 def test_every_other_failure_is_a_loss(make_measurement: MakeMeasurement) -> None:
-    kinds = [kind for kind in FailureKind if kind not in NO_LOSS]
+    kinds = [kind for kind in FailureKind if kind not in {*NO_LOSS, *NO_NAME}]
     samples = [Sample(i, "rtt", i, failure=Failure(k, Stage.WAIT)) for i, k in enumerate(kinds)]
     series, collector = collect(make_measurement(samples))
     (one,) = series.values()
     assert one.track.losses == len(kinds)
     assert not collector.excluded
+
+
+@pytest.mark.parametrize("kind", sorted(NO_NAME))
+def test_what_had_no_address_was_not_sent_and_is_no_loss(
+    make_measurement: MakeMeasurement, kind: FailureKind
+) -> None:
+    failure = Failure(kind, Stage.RESOLVE)
+    samples = [Sample(i, m, i, failure=failure) for i, m in enumerate(("rtt", "setup", "resolve"))]
+    series, collector = collect(make_measurement(samples))
+    (look_ups,) = series.values()
+    assert (look_ups.key.metric, look_ups.track.losses) == ("resolve", 1)
+    assert collector.excluded.total() == collector.unresolved.total() == 2
 
 
 def test_an_answer_of_somebody_else_is_no_round_trip(make_measurement: MakeMeasurement) -> None:

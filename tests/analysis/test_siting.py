@@ -13,6 +13,7 @@ from pathbudget.analysis.results import (
     Recommendation,
     RegionInfo,
     SiteInfo,
+    Verdict,
 )
 from pathbudget.analysis.siting import capacity_findings, recommend
 from pathbudget.analysis.siting_ground import Ground, ground_of
@@ -137,7 +138,8 @@ def test_an_unbounded_pair_is_never_chosen_silently() -> None:
     assert choice.sites == ("a",)
     assert choice.uncovered == ("east",)
     assert choice.value == pytest.approx(10.0)
-    assert "50.0% is not served" in choice.reasons[0]
+    assert "the mean of the 50.0% served is 10.00 ms" in choice.reasons[0]
+    assert choice.served_share == pytest.approx(0.5)
     assert not choice.decided  # b may serve east, for all that is known
     east = choice.assignments[1]
     assert (east.site, east.cost_ms) == ("", None)
@@ -151,7 +153,46 @@ def test_a_margin_between_choices_that_serve_different_weight_is_not_given() -> 
     choice = p_median(ground(table), 1)
     assert (choice.sites, choice.next_best_sites) == (("a",), ("b",))
     assert choice.margin is None
+    assert (choice.served_share, choice.next_best_served_share) == pytest.approx((1.0, 0.5))
     assert choice.uncovered == ()
+
+
+@pytest.mark.parametrize("objective", Objective)
+def test_no_site_is_recommended_on_the_little_that_has_an_upper_limit(objective: Objective) -> None:
+    """One region of four, 25 % of the traffic: its mean says nothing of the others."""
+    table: dict[str, dict[str, Interval]] = {"one": {"a": (9, 10), "b": (20, 21)}}
+    for name in ("two", "three"):
+        table[name] = {"a": (9, None), "b": (20, None)}
+    table["four"] = {"a": None, "b": None}
+    choice = recommend(ground(table), objective, 1)
+    assert (choice.sites, choice.value, choice.margin) == ((), choice.value, None)
+    assert choice.value in (None, 0.0)
+    assert choice.reasons[0] == (
+        "1 of 4 regions was not measured, and 2 of 4 regions have no upper limit: measure longer, "
+        "or from a quieter host. 25% of the traffic has an upper limit; below 50% no site is "
+        "recommended."
+    )
+    assert choice.measured_share == pytest.approx(0.75)
+
+
+def test_a_next_best_that_serves_nobody_has_no_infinite_cost() -> None:
+    table: dict[str, dict[str, Interval]] = {"west": {"a": (9, 10), "b": (20, None)}}
+    choice = p_median(ground(table), 1)
+    assert choice.next_best_sites == ("b",)
+    assert choice.next_best_value is None
+    assert "no region has an upper limit from there" in choice.reasons[1]
+    assert not any("inf" in reason for reason in choice.reasons)
+
+
+def test_a_region_without_a_sample_is_not_measured_in_the_assignments_too() -> None:
+    table: dict[str, dict[str, Interval]] = {
+        "west": {"a": (9, 10)},
+        "north": {"a": (9, 10)},
+        "east": {"a": None},
+    }
+    choice = p_median(ground(table), 1)
+    assert [a.verdict for a in choice.assignments][2] is Verdict.NOT_MEASURED
+    assert (choice.measured_share, choice.served_share) == pytest.approx((2 / 3, 2 / 3))
 
 
 def test_an_unmeasured_pair_counts_as_quick_as_light() -> None:
@@ -217,7 +258,7 @@ def test_failover_says_what_is_left() -> None:
     [
         ({"west": {"a": None}}, 1, Objective.P_MEDIAN, "no site was measured"),
         ({"west": {"a": (9, 10)}}, 2, Objective.P_MEDIAN, "1 site was measured: no choice of 2"),
-        ({"west": {"a": (9, None)}}, 1, Objective.P_MEDIAN, "no line has an upper limit"),
+        ({"west": {"a": (9, None)}}, 1, Objective.P_MEDIAN, "1 of 1 region has no upper limit"),
         ({"west": {"a": (40, 41)}}, 1, Objective.COVERING, "within 25 ms for any region"),
     ],
 )

@@ -69,7 +69,7 @@ def test_losses_that_hide_the_quantile_fail() -> None:
     verdict, reason = ask(INF, INF, INF, losses=40)
     assert verdict is Verdict.FAIL
     assert reason == (
-        "p95 is unbounded: 40 of 300 requests failed (13.3%), more than p95 can bear."
+        "p95 has no limit: 40 of 300 requests failed (13.3%), more than p95 can bear."
     )
 
 

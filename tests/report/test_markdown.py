@@ -36,7 +36,8 @@ def test_escaping_keeps_one_line() -> None:
     assert escaped("a\n# b | c") == r"a \# b \| c"
 
 
-def test_unbounded_is_the_word(evaluation: Evaluation) -> None:
+def test_no_limit_is_the_word(evaluation: Evaluation) -> None:
     text = render_markdown(evaluation)
-    assert "unbounded" in text
+    assert "no limit" in text
+    assert "unbounded" not in text.lower()
     assert not re.search(r"\b(inf|nan|None)\b", text)

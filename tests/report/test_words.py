@@ -16,9 +16,9 @@ from pathbudget.analysis.report import words
         (4.214, "4.21 ms"),
         (42.14, "42.1 ms"),
         (1421.4, "1,421 ms"),
-        (None, "unbounded"),
-        (math.inf, "unbounded"),
-        (math.nan, "unbounded"),
+        (None, "no limit"),
+        (math.inf, "no limit"),
+        (math.nan, "no limit"),
         (-3.5, "-3.50 ms"),
     ],
 )
@@ -28,8 +28,8 @@ def test_milliseconds(value: float | None, text: str) -> None:
 
 def test_intervals() -> None:
     assert words.interval(1.0, 2.0) == "1.00 to 2.00"
-    assert words.interval(1.0, None) == "1.00 to unbounded"
-    assert words.interval(None, None) == "unbounded"
+    assert words.interval(1.0, None) == "1.00 to no limit"
+    assert words.interval(None, None) == "no limit"
 
 
 def test_given_numbers_stay_as_they_were_written() -> None:
