@@ -86,11 +86,11 @@ class StampedIcmpSocket(StampedSocket):
             return None
         try:
             self._socket.sendto(message, destination)
-        except OSError:
-            self._count_anew()
+        except OSError as error:
+            self._count_anew(error)
             return None
-        key = self._sent
-        self._sent = key + 1
+        key = self._count.sent
+        self._count.sent = key + 1
         if self._gathering.on:
             self._gathering.sent(1, len(message))
         return key

@@ -32,7 +32,6 @@ AT_ONCE = 64
 PEERS_REMEMBERED = 16_384
 FEW = 4
 """So many stamps are read one by one."""
-_KEYS = 1 << 32
 _STAMP = struct.Struct("@ll")
 _ERRORS = frozenset({stamps.IP_RECVERR, stamps.IPV6_RECVERR})
 _ABOUT = struct.Struct("@4xB7xI")
@@ -70,11 +69,11 @@ class StampedUdpSocket(StampedSocket):
                 self._socket.sendmsg((payload,), ancillary, 0, there)
             else:
                 self._socket.sendto(payload, there)
-        except OSError:
-            self._count_anew()
+        except OSError as error:
+            self._count_anew(error)
             return self.send_all((datagram,))[0]
-        key = self._sent
-        self._sent = key + 1
+        key = self._count.sent
+        self._count.sent = key + 1
         return key
 
     def send_all(self, datagrams: Sequence[Outgoing]) -> list[int | Failure]:
@@ -110,7 +109,7 @@ class StampedUdpSocket(StampedSocket):
 
     def sent_stamps(self) -> list[tuple[int, int]]:
         """See `channels.DatagramChannel.sent_stamps`."""
-        pending, self._asked = self._sent - self._asked, self._sent
+        pending, self._asked = self._count.sent - self._asked, self._count.sent
         if pending > FEW:
             self._read_errors()
         else:
@@ -122,7 +121,7 @@ class StampedUdpSocket(StampedSocket):
         """Read the error queue up to the stamp of the last send, one by one: for a few of them that
         is faster than with many slots.
         """
-        sent, counted = self._sent, self._sent - self._key_base
+        last = self._count.sent - 1
         for _ in range(READS_PER_WAKE):
             try:
                 quoted, messages, _, destination = self._socket.recvmsg(
@@ -140,11 +139,10 @@ class StampedUdpSocket(StampedSocket):
                 sort_error(control, quoted, where, by_kernel, self._errors)
             else:
                 by_kernel = [found]
-            for key, stamp in by_kernel:
-                back = (counted - key) % _KEYS
-                self._stamped.append((sent - back, stamp))
-                if back == 1:
-                    return
+            stamped = self._count.keys(by_kernel)
+            self._stamped += stamped
+            if stamped and stamped[-1][0] == last:
+                return
 
 
 def _read_stamp(messages: list[tuple[int, int, bytes]]) -> tuple[int, int] | None:
