@@ -33,6 +33,8 @@ class Outcome:
     samples: int = 0
     failures: Counter[str] = field(default_factory=Counter[str])
     """Probes that failed, by kind of failure."""
+    unresolved: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Those of them that were not sent because a name led nowhere: by host, then by kind."""
     measurements: int = 0
     problems: list[str] = field(default_factory=list[str])
     unsaved: list[Path] = field(default_factory=list[Path])
@@ -126,6 +128,8 @@ def _account(workers: Sequence[WorkerState], outcome: Outcome) -> None:
         outcome.fired += worker.report.fired
         outcome.samples += worker.report.samples
         outcome.failures.update(worker.report.failures)
+        for host, kinds in worker.report.unresolved.items():
+            outcome.unresolved.setdefault(host, Counter()).update(kinds)
         if worker.died:
             outcome.stopped_early = True
             outcome.problems.append(f"vantage {name}: its worker stopped early: {worker.died}")

@@ -19,6 +19,7 @@ from pathbudget.probes.record import (
     Metric,
     NoiseFloor,
     Sample,
+    Stage,
 )
 
 
@@ -101,11 +102,12 @@ class OpenMeasurements:
     def count(self, number: int, word: str) -> None:
         """See `contract.ProbeEnvironment`.
 
-        Counts that belong to no series go to the first measurement that is open.
+        Counts that belong to no series go to the first measurement that is open; those of one that
+        has ended to nobody else.
         """
-        if number not in self._epochs:
+        if number < 0:
             number = next(iter(self._epochs), -1)
-        if number >= 0:
+        if number in self._epochs:
             self._sink.count(number, word)
 
     def waited(self, ns: int) -> None:
@@ -119,6 +121,9 @@ class OpenMeasurements:
         kind = "" if sample.failure is None else str(sample.failure.kind)
         if Flag.REFUSED in sample.flags and sample.metric == Metric.CONNECT:
             kind = FailureKind.REFUSED  # a round trip, but who counts on a connection has none
+        if sample.failure is not None and sample.failure.stage is Stage.RESOLVE:
+            kinds = self._progress.unresolved.setdefault(epoch.plan.target.host, {})
+            kinds[kind] = kinds.get(kind, 0) + 1
         if kind:
             failures = self._progress.failures
             failures[kind] = failures.get(kind, 0) + 1

@@ -61,6 +61,8 @@ class Report(Message, frozen=True):
     failures: dict[str, int]
     """Probes that failed, by kind of failure."""
     reached_ns: int
+    unresolved: dict[str, dict[str, int]] = {}
+    """Those of them that were not sent because a name led nowhere: by host, then by kind."""
 
 
 class Done(Message, frozen=True):

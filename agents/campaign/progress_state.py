@@ -13,6 +13,8 @@ class Progress:
     samples: int = 0
     failures: dict[str, int] = field(default_factory=dict[str, int])
     """Probes that failed, by kind of failure."""
+    unresolved: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """Those of them that were not sent because a name led nowhere: by host, then by kind."""
     reached_ns: int = 0
     problems: list[str] = field(default_factory=list[str])
     noise: NoiseFloor | None = None

@@ -59,7 +59,13 @@ async def _report(run: VantageRun) -> None:
 
 def _state(run: VantageRun) -> Report:
     progress = run.progress
-    return Report(progress.fired, progress.samples, progress.failures, progress.reached_ns)
+    return Report(
+        progress.fired,
+        progress.samples,
+        progress.failures,
+        progress.reached_ns,
+        progress.unresolved,
+    )
 
 
 async def _measure(order: WorkOrder, reader: asyncio.StreamReader) -> None:

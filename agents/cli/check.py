@@ -1,11 +1,18 @@
 """`pathbudget check HOST...`: a quick look from this machine, no files needed."""
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pathbudget.agents.quick.hosts import CheckedHost, Place
+    from pathbudget.analysis.results import Evaluation
+    from pathbudget.probes.record import Measurement
 
 HostsArgument = Annotated[
     list[str], typer.Argument(metavar="HOST[:PORT][@PLACE]...", help="Hosts to look at.")
@@ -21,7 +28,12 @@ InsecureOption = Annotated[
     bool, typer.Option("--insecure", help="Do not verify certificates (samples are marked).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")]
+DurationOption = Annotated[
+    str | None,
+    typer.Option("--duration", "-w", help="4.5s to 10m. Default: 5s, up to 15s while undecided."),
+]
 MOST_HOSTS = 8
+SHORTEST_NS, LONGEST_NS = 4_500_000_000, 600_000_000_000
 
 
 def register(application: typer.Typer) -> None:
@@ -33,6 +45,7 @@ def register(application: typer.Typer) -> None:
 def check(
     hosts: HostsArgument,
     place: FromOption = None,
+    duration: DurationOption = None,
     port: PortOption = 443,
     ipv4: FourOption = False,
     ipv6: SixOption = False,
@@ -41,7 +54,8 @@ def check(
 ) -> None:
     """Resolve, ICMP, TCP, TLS full and resumed: what the network leaves of each tier.
 
-    Takes under ten seconds. PLACE is a shipped place (dallas) or LATITUDE,LONGITUDE.
+    Takes some five seconds, and up to 15 while more samples may decide a verdict. PLACE is a
+    shipped place (dallas) or LATITUDE,LONGITUDE.
     """
     from pathbudget.agents.extras import require
 
@@ -50,29 +64,73 @@ def check(
         raise fail("--ipv4 and --ipv6 exclude each other; leave both out.", ExitCode.USAGE)
     if len(set(hosts)) > MOST_HOSTS:
         raise fail(f"At most {MOST_HOSTS} hosts at a time; use a campaign.", ExitCode.USAGE)
-    from rich.console import Console
+    duration_ns = _duration(duration) if duration else None
 
     from pathbudget.agents.quick.hosts import parse_host, parse_place
-    from pathbudget.agents.quick.look import look, places_as_catalogue
-    from pathbudget.agents.quick.show import show
-    from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+    from pathbudget.agents.quick.look import look
+    from pathbudget.agents.quick.open_verdicts import more_would_help
     from pathbudget.probes.record import AddressFamily
 
     checked = [parse_host(text, port) for text in dict.fromkeys(hosts)]
     here = parse_place(place, "--from") if place else None
-    family = AddressFamily.IPV4 if ipv4 else AddressFamily.IPV6 if ipv6 else None
-    measurements, problems = look(checked, family=family, verify=not insecure)
-    for problem in problems:
-        typer.echo(problem, err=True)
-    options = EvaluationOptions(title="pathbudget check", generated_unix_ns=time.time_ns())
-    evaluation = evaluate(measurements, places_as_catalogue(checked, here), options)
+    began_s = time.monotonic()
+    looked = look(
+        checked,
+        family=AddressFamily.IPV4 if ipv4 else AddressFamily.IPV6 if ipv6 else None,
+        verify=not insecure,
+        duration_ns=duration_ns,
+        decided=lambda found: not more_would_help(_evaluation(found, checked, here)),
+    )
+    lasted_s = duration_ns / 1e9 if duration_ns else time.monotonic() - began_s
+    for problem in [*looked.problems, *looked.unsent.values()]:
+        tell(problem)
+    evaluation = _evaluation(looked.measurements, checked, here)
     if as_json:
         from pathbudget.analysis.report.json_report import render_json
 
         typer.echo(render_json(evaluation))
     else:
-        # Neither [fe80::1]:443 is markup, nor the :cd: of an IPv6 address an emoji.
-        console = Console(markup=False, emoji=False)
-        show(evaluation, [host.text for host in checked], console)
-    if not any(sample.failure is None for one in measurements for sample in one.samples):
+        shown = [host.text for host in checked if host.text not in looked.unsent]
+        _show(evaluation, shown, lasted_s)
+    samples = (sample for one in looked.measurements for sample in one.samples)
+    if looked.measurements and not any(sample.failure is None for sample in samples):
         raise fail("Not one probe was answered.", ExitCode.NOTHING_MEASURED)
+    if not looked.measurements:
+        raise typer.Exit(int(ExitCode.NOTHING_MEASURED))
+
+
+def _duration(text: str) -> int:
+    from pathbudget.agents.units import parse_duration_ns
+
+    try:
+        found = parse_duration_ns(text)
+    except ValueError as error:
+        raise fail(f"--duration: {error}", ExitCode.USAGE) from None
+    if not SHORTEST_NS <= found <= LONGEST_NS:
+        message = f"--duration: {text} is not from 4.5s to 10m; a campaign may last longer"
+        raise fail(message, ExitCode.USAGE)
+    return found
+
+
+def _evaluation(
+    measurements: "Sequence[Measurement]", hosts: "Sequence[CheckedHost]", here: "Place | None"
+) -> "Evaluation":
+    from pathbudget.agents.quick.look import places_as_catalogue
+    from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+
+    options = EvaluationOptions(title="pathbudget check", generated_unix_ns=time.time_ns())
+    return evaluate(measurements, places_as_catalogue(hosts, here), options)
+
+
+def _show(evaluation: "Evaluation", hosts: "Sequence[str]", lasted_s: float) -> None:
+    from rich.console import Console
+
+    from pathbudget.agents.quick.open_verdicts import advice
+    from pathbudget.agents.quick.show import show
+
+    # Neither [fe80::1]:443 is markup, nor the :cd: of an IPv6 address an emoji.
+    console = Console(markup=False, emoji=False)
+    show(evaluation, hosts, console)
+    sentence = advice(evaluation, hosts, lasted_s)
+    if sentence:
+        console.print(sentence, highlight=False)

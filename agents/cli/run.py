@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
 from pathbudget.probes.record import FailureKind
 from pathbudget.probes.scheduling import RealTime
 
@@ -118,17 +118,17 @@ def _unfinished(path: Path, loaded: "Campaign", store: "Store") -> "RunState":
 
 def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
     for problem in outcome.problems:
-        typer.echo(problem, err=True)
+        tell(problem)
     if not quiet or outcome.problems or outcome.interrupted:
-        typer.echo(_summary(outcome, folder), err=True)
+        tell(_summary(outcome, folder))
     again = ["pathbudget", "run", str(path), "--resume"]
     if str(folder) != "pathbudget-store":
         again[3:3] = ["--store", str(folder)]
     if outcome.interrupted:
-        typer.echo(f"Interrupted. To go on: {shlex.join(again)}", err=True)
+        tell(f"Interrupted. To go on: {shlex.join(again)}")
         raise typer.Exit(int(ExitCode.INTERRUPTED))
     if outcome.stopped_early:
-        typer.echo(f"For what is missing: {shlex.join(again)}", err=True)
+        tell(f"For what is missing: {shlex.join(again)}")
     if outcome.unsaved or outcome.stopped_early:
         raise typer.Exit(int(ExitCode.TROUBLE))
     if outcome.fired and outcome.failures.total() == outcome.fired:
@@ -136,13 +136,21 @@ def _tell(path: Path, folder: Path, outcome: "Outcome", *, quiet: bool) -> None:
 
 
 def _summary(outcome: "Outcome", folder: Path) -> str:
-    """What was sent, what failed and why, where it is."""
-    unsent = outcome.failures[FailureKind.PERMISSION]
-    lines = [f"{outcome.fired - unsent} probes sent, {outcome.failures.total() - unsent} failed"]
-    kinds = [one for one in outcome.failures.most_common() if one[0] != FailureKind.PERMISSION]
-    if kinds:
+    """What was sent, what failed and why, what was not sent, where it is."""
+    from collections import Counter
+
+    from pathbudget.agents.campaign.unresolved import not_sent
+
+    nowhere = sum(outcome.unresolved.values(), Counter[str]())
+    failed = outcome.failures - nowhere
+    forbidden = failed.pop(FailureKind.PERMISSION, 0)
+    sent = outcome.fired - forbidden - nowhere.total()
+    lines = [f"{sent} probes sent, {failed.total()} failed"]
+    if failed:
+        kinds = failed.most_common()
         lines[0] += ": " + ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in kinds)
-    if unsent:
-        lines.append(f"{unsent} not sent: not permitted (pathbudget capabilities says more)")
+    if forbidden:
+        lines.append(f"{forbidden} not sent: not permitted (pathbudget capabilities says more)")
+    lines += not_sent(outcome.unresolved)
     lines.append(f"{outcome.samples} samples in {outcome.measurements} measurements, in {folder}")
     return "\n".join(lines)

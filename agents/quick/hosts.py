@@ -51,13 +51,17 @@ def parse_host(text: str, port: int) -> CheckedHost:
     """A host from the command line. Raises ConfigError."""
     address, at, place = text.partition("@")
     host, given_port = _split_port(address)
-    if not host or any(letter.isspace() or letter == "/" for letter in host):
+    if not host or any(_is_odd(letter) for letter in host):
         raise _fault("HOST", text, HOST_FORM)
     if given_port is not None:
         if not given_port.isdecimal() or not 0 < int(given_port) < 65536:
             raise _fault("HOST", text, "a port from 1 to 65535")
         port = int(given_port)
     return CheckedHost(text, host, port, parse_place(place, "HOST@PLACE") if at else None)
+
+
+def _is_odd(letter: str) -> bool:
+    return letter.isspace() or letter == "/" or not letter.isprintable()
 
 
 def _split_port(address: str) -> tuple[str, str | None]:

@@ -2,15 +2,22 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+import msgspec
+
+from pathbudget.agents.campaign.addresses import Names, addresses_of
 from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
 from pathbudget.agents.campaign.schedule import ScheduleKind
 from pathbudget.agents.campaign.sink import MemorySink
+from pathbudget.agents.campaign.unresolved import nothing_sent
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.quick.hosts import CheckedHost, Place
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.contract import Option
+from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily, Measurement, Target, Vantage
 from pathbudget.probes.table import probe_table
@@ -19,19 +26,46 @@ from pathbudget.sites.shipped import shipped_catalogue
 
 HERE = "here"
 DURATION_NS = 4_500_000_000
+MORE_NS = 3_000_000_000
+"""Of what is added while a verdict is open."""
+LONGEST_NS = 15_000_000_000
+"""Where the user names no duration, verdict or not."""
 TIMEOUT_NS = 1_000_000_000
 ECHOES = 130
 """A two-sided 95 % interval of a p95 takes 72; the rest is for loss and autocorrelation."""
 HANDSHAKES = 15
+MOST_ECHOES, MOST_HANDSHAKES = 1_000, 100
+"""However long it lasts: samples that are far apart are worth more than many."""
 
 
-def series_of(host: CheckedHost, family: AddressFamily | None, *, verify: bool) -> list[SeriesPlan]:
-    """ICMP, TCP, TLS full and resumed towards one host."""
+@dataclass(slots=True)
+class Looked:
+    """What was measured. `problems`: what could not be, `unsent`: names that led nowhere."""
+
+    measurements: list[Measurement] = field(default_factory=list[Measurement])
+    problems: list[str] = field(default_factory=list[str])
+    unsent: dict[str, str] = field(default_factory=dict[str, str])
+
+
+Decided = Callable[[Sequence[Measurement]], bool]
+
+
+def series_of(
+    host: CheckedHost,
+    family: AddressFamily | None,
+    *,
+    verify: bool,
+    duration_ns: int = DURATION_NS,
+    icmp: bool = True,
+) -> list[SeriesPlan]:
+    """ICMP, TCP, TLS full and resumed towards one host; without ICMP, TCP as often as that."""
+    echo = max(DURATION_NS // ECHOES, duration_ns // MOST_ECHOES)
+    handshake = max(DURATION_NS // HANDSHAKES, duration_ns // MOST_HANDSHAKES)
     plans: list[tuple[str, str, int, dict[str, Option]]] = [
-        ("icmp", "icmp", ECHOES, {}),
-        ("tcp", "tcp", HANDSHAKES, {}),
-        ("tls-cold", "tls", HANDSHAKES, {"mode": "cold", "verify": verify}),
-        ("tls-resumed", "tls", HANDSHAKES, {"mode": "resumed", "verify": verify}),
+        ("icmp", "icmp", echo, {}),
+        ("tcp", "tcp", handshake if icmp else echo, {}),
+        ("tls-cold", "tls", handshake, {"mode": "cold", "verify": verify}),
+        ("tls-resumed", "tls", handshake, {"mode": "resumed", "verify": verify}),
     ]
     target = Target(name=host.text, host=host.host, site=host.text, port=host.port)
     return [
@@ -39,36 +73,113 @@ def series_of(host: CheckedHost, family: AddressFamily | None, *, verify: bool) 
             target=target,
             probe=label,
             kind=kind,
-            interval_ns=DURATION_NS // count,
+            interval_ns=interval_ns,
             timeout_ns=TIMEOUT_NS,
             schedule=ScheduleKind.PERIODIC,
             family=family,
             options=options,
         )
-        for label, kind, count, options in plans
+        for label, kind, interval_ns, options in plans
     ]
 
 
 def look(
-    hosts: Sequence[CheckedHost], *, family: AddressFamily | None, verify: bool
-) -> tuple[Sequence[Measurement], list[str]]:
-    """Measure; return the measurements and what could not be measured.
+    hosts: Sequence[CheckedHost],
+    *,
+    family: AddressFamily | None,
+    verify: bool,
+    duration_ns: int | None = None,
+    decided: Decided = lambda _: True,
+) -> Looked:
+    """Measure for `duration_ns`; where that is None for some seconds, and for more of them until
+    `decided`, which is asked with all that was measured, or `LONGEST_NS` are over.
 
     Raises PrivilegeError when no probe may be opened at all.
     """
-    series = [one for host in hosts for one in series_of(host, family, verify=verify)]
-    plan = VantagePlan(
+    began_ns = time.monotonic_ns()
+    looked = Looked()
+    asked = duration_ns or DURATION_NS
+    found = asyncio.run(_that_resolve(hosts, family, looked))
+    if not found:
+        return looked
+    icmp = _may_echo()
+    series = [
+        one
+        for host in found
+        for one in series_of(host, family, verify=verify, duration_ns=asked, icmp=icmp)
+    ]
+    run_id = f"check-{secrets.token_hex(4)}"
+    asyncio.run(_run(_plan(series, asked, run_id), looked))
+    while duration_ns is None and not decided(looked.measurements):
+        left_ns = LONGEST_NS - (time.monotonic_ns() - began_ns)
+        if left_ns < MORE_NS // 2:
+            break
+        more = [_often(one) for one in series if one.kind == _decisive(one, looked.measurements)]
+        asyncio.run(_run(_plan(more, min(MORE_NS, left_ns), run_id), looked, tell=False))
+    return looked
+
+
+def _plan(series: Sequence[SeriesPlan], duration_ns: int, run_id: str) -> VantagePlan:
+    return VantagePlan(
         vantage=Vantage(name=HERE, region=HERE),
         series=tuple(series),
         campaign="check",
-        run_id=f"check-{secrets.token_hex(4)}",
+        run_id=run_id,
         seed=secrets.randbits(32),
-        duration_ns=DURATION_NS,
+        duration_ns=duration_ns,
     )
-    return asyncio.run(_run(plan))
 
 
-async def _run(plan: VantagePlan) -> tuple[Sequence[Measurement], list[str]]:
+def _decisive(series: SeriesPlan, measurements: Sequence[Measurement]) -> str:
+    """Which probe gives the round trips of this host: ICMP where it answers, else TCP."""
+    host = series.target.name
+    echoes = (one for one in measurements if one.probe == "icmp" and one.target.name == host)
+    answered = any(sample.failure is None for one in echoes for sample in one.samples)
+    return "icmp" if answered else "tcp"
+
+
+def _often(series: SeriesPlan) -> SeriesPlan:
+    return msgspec.structs.replace(series, interval_ns=DURATION_NS // ECHOES)
+
+
+async def _that_resolve(
+    hosts: Sequence[CheckedHost], family: AddressFamily | None, looked: Looked
+) -> list[CheckedHost]:
+    """The hosts that have an address; of the others it is noted why they have none."""
+    network = SystemNetwork()
+    try:
+        names = Names(network)
+        plans = [series_of(host, family, verify=False)[0] for host in hosts]
+        found = await asyncio.gather(*(addresses_of(plan, names) for plan in plans))
+    finally:
+        network.close()
+    for host, (_, _, failure) in zip(hosts, found, strict=True):
+        if failure is not None:
+            looked.unsent[host.text] = nothing_sent(host.text, failure.kind)
+    return [host for host in hosts if host.text not in looked.unsent]
+
+
+def _may_echo() -> bool:
+    """Whether this user may send ICMP in some family."""
+    return asyncio.run(_opens_icmp())
+
+
+async def _opens_icmp() -> bool:
+    network = SystemNetwork()
+    try:
+        for family in AddressFamily:
+            channel = network.open_icmp(family, lambda _: None)
+            if channel is not None:
+                channel.close()
+                return True
+    except PrivilegeError:
+        return False
+    finally:
+        network.close()
+    return False
+
+
+async def _run(plan: VantagePlan, looked: Looked, *, tell: bool = True) -> None:
     sink, clock, network = MemorySink(), SystemClock(), SystemNetwork()
     run = VantageRun(plan, table=probe_table(), network=network, clock=clock, sink=sink)
     try:
@@ -77,7 +188,9 @@ async def _run(plan: VantagePlan) -> tuple[Sequence[Measurement], list[str]]:
     finally:
         run.finish()
         network.close()
-    return sink.measurements(), run.progress.problems
+    looked.measurements += sink.measurements()
+    if tell:
+        looked.problems += run.progress.problems
 
 
 def places_as_catalogue(hosts: Sequence[CheckedHost], here: Place | None) -> Catalogue:

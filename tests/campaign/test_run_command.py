@@ -254,6 +254,9 @@ def test_a_name_that_does_not_resolve_is_an_answer_too(folder: Folder) -> None:
     catalogue.write_text(catalogue.read_text().replace("127.0.0.1", "nowhere.invalid"))
     done = folder.measure()
     assert done.returncode == 4, done.stderr
+    assert "0 probes sent, 0 failed\n" in done.stderr
+    assert f"{folder.planned()} not sent to nowhere.invalid: " in done.stderr
+    assert "/etc/resolv.conf" in done.stderr
     kinds = {
         (str(sample.failure.kind), str(sample.failure.stage))
         for _, sample in folder.samples()

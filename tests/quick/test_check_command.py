@@ -19,6 +19,8 @@ LOOKS = {
     "json": (HOST, "--insecure", "--json"),
     "verified": (HOST,),
     "unknown": ("nowhere.invalid",),
+    "unknown beside another": ("nowhere.invalid", HOST, "--insecure"),
+    "longer": (HOST, "--insecure", "--json", "--duration", "6s"),
     "closed": (f"{RESPONDER}:9",),
     "no zone": ("[fe80::cd:1]:443",),
 }
@@ -82,20 +84,34 @@ def test_an_unverified_certificate_fails_unless_asked_otherwise(looks: Looks) ->
     assert "certificate" not in looks["table"].stdout
 
 
-def test_what_cannot_be_decided_says_why(looks: Looks) -> None:
-    """Without ICMP there are too few connects for a p95."""
+def test_without_icmp_there_are_connects_enough_for_a_p95(looks: Looks) -> None:
     done = looks["no icmp"]
     assert done.returncode == 0, done.stderr
-    assert "probe icmp does not run" in done.stderr
-    assert done.stdout.count("Undecided: ") == 1
-    assert "72" in done.stdout.partition("Undecided: ")[2]
+    assert done.stderr.count("probe icmp does not run") == 1
+    (connect,) = [row for row in done.stdout.splitlines() if row.startswith("TCP connect  ")]
+    assert int(connect.split()[2]) >= 130
 
 
 def test_failures_are_shown_and_nothing_answered_is_exit_code_4(looks: Looks) -> None:
     done = looks["unknown"]
     assert done.returncode == 4
-    assert "name not found" in done.stdout or "resolver" in done.stdout
-    assert "Not one probe was answered" in done.stderr
+    assert "nowhere.invalid: " in done.stderr
+    assert "nothing was sent; " in done.stderr
+    assert "/etc/resolv.conf" in done.stderr
+    assert "lost" not in done.stdout
+    beside = looks["unknown beside another"]
+    assert beside.returncode == 0
+    assert "nowhere.invalid: " in beside.stderr
+    assert "TCP connect" in beside.stdout
+
+
+def test_a_duration_is_kept_to(looks: Looks) -> None:
+    (echoes,) = [
+        one
+        for one in json.loads(looks["longer"].stdout)["summaries"]
+        if one["metric"] == "rtt" and one["probe"] == "icmp"
+    ]
+    assert 170 <= echoes["n"] <= 175  # 6 s at 130 in 4.5 s
 
 
 def test_a_port_that_refuses_is_a_round_trip_and_no_connection(looks: Looks) -> None:
@@ -121,6 +137,9 @@ def test_a_host_is_printed_as_it_was_written(looks: Looks) -> None:
         (["localhost", "-4", "-6"], "exclude each other"),
         ([f"host{number}" for number in range(9)], "At most 8 hosts"),
         ([], "Missing argument"),
+        (["localhost", "--duration", "1"], "no duration"),
+        (["localhost", "--duration", "2s"], "from 4.5s to 10m"),
+        (["a\x1b[31m.example"], "is not usable"),
     ],
 )
 def test_bad_command_lines_are_explained(arguments: list[str], word: str) -> None:
