@@ -229,7 +229,10 @@ class IcmpSession:
     def _error_queued(self, error: QueuedError, answered: list[Flight]) -> None:
         echo = icmp_wire.parse_request(self._family, error.quoted)
         if echo is not None:
-            quoted = QuotedEcho(error.icmp_type, error.icmp_code, error.destination, echo)
+            checksum = int.from_bytes(error.quoted[2:4], "big")
+            quoted = QuotedEcho(
+                error.icmp_type, error.icmp_code, error.destination, echo, checksum
+            )
             # The kernel gives a socket only errors about its own identifier.
             self._failed(quoted, error.responder, error.kernel_unix_ns, answered, checked=True)
 
@@ -276,12 +279,15 @@ class IcmpSession:
 
     def _quoted_number(self, quoted: QuotedEcho, *, checked: bool) -> int | None:
         """Which probe a router speaks of. Where it quotes 8 bytes only, the secret is missing, and
-        destination, identifier, sequence and checksum have to be those of a probe under way.
+        destination, identifier, sequence and checksum have to be those of a probe under way. IPv6
+        routers quote all that fits into 1,280 bytes (RFC 4443 section 2.4), so ours in full.
         """
         secret = icmp_wire.read_secret(quoted.echo.payload)
         if secret is not None:
             ours = secret.token == self._token and secret.number < self._number
             return secret.number if ours else None
+        if not self._v4:
+            return None
         there = canonical(quoted.destination)
         newest = self._number - 1
         newest -= (newest - quoted.echo.sequence) & 0xFFFF
@@ -291,12 +297,9 @@ class IcmpSession:
             if flight is None or flight.flow.address != there:
                 continue
             same = flight.flow.identifier == quoted.echo.identifier
-            if checked or (same and self._quotes_checksum(quoted, flight)):
+            if (checked or same) and quoted.checksum == flight.flow.checksum:
                 return number
         return None
-
-    def _quotes_checksum(self, quoted: QuotedEcho, flight: Flight) -> bool:
-        return not self._v4 or quoted.checksum == flight.flow.checksum
 
     def _take(
         self,

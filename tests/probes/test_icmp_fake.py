@@ -179,11 +179,10 @@ ERRORS_V6 = [
 
 
 @both_kinds
-@pytest.mark.parametrize("quotes", [8, 64])
 @pytest.mark.parametrize(
-    ("family", "icmp_type", "code", "kind"),
-    [(AddressFamily.IPV4, *row) for row in ERRORS_V4]
-    + [(AddressFamily.IPV6, *row) for row in ERRORS_V6],
+    ("quotes", "family", "icmp_type", "code", "kind"),
+    [(quotes, AddressFamily.IPV4, *row) for row in ERRORS_V4 for quotes in (8, 64)]
+    + [(64, AddressFamily.IPV6, *row) for row in ERRORS_V6],
 )
 def test_icmp_errors_keep_type_code_and_who_said_so(
     fake: FakeNetwork,
@@ -209,6 +208,23 @@ def test_icmp_errors_keep_type_code_and_who_said_so(
     assert (failure.kind, failure.stage) == (kind, Stage.WAIT)
     assert (failure.icmp_type, failure.icmp_code) == (icmp_type, code)
     assert failure.detail
+
+
+@both_kinds
+def test_an_icmpv6_error_without_our_secret_is_not_believed(
+    fake: FakeNetwork, fake_collector: Collector, privileged: bool
+) -> None:
+    """Routers quote all that fits (RFC 4443 section 2.4); 16 bits of sequence are soon guessed."""
+    fake.privileged = privileged
+    there = HERE[AddressFamily.IPV6]
+    fake.paths[there] = FakePath(unreachable=(1, 0, "2001:db8:ffff::7"), quotes_bytes=8)
+    probe = fake_collector.open(ICMP)
+    probe.fire(shot_at(there))
+    fake.clock.advance(2_000 * MS)
+    failure = fake_collector.only("rtt").failure
+    assert failure is not None
+    assert failure.kind is FailureKind.TIMEOUT
+    assert fake_collector.counts == {(-1, "forged_error"): 1}
 
 
 def test_another_responder_is_named(fake: FakeNetwork, fake_collector: Collector) -> None:
