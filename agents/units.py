@@ -10,12 +10,15 @@ _UNITS = {
     "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
 }
+_NUMBER = re.compile(r"\s*\d+(?:\.\d+)?\s*")
 _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)\s*")
 
 
 def parse_duration_ns(text: str) -> int:
     """Nanoseconds of ``250ms``. Raises ValueError, naming the form, for anything else."""
     match = _PATTERN.fullmatch(text)
+    if match is None and _NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r} is no duration: it has no unit; {text.strip()}s?")
     if match is None:
         raise ValueError(f"{text!r} is no duration such as 250ms, 1.5s, 10m or 2h")
     return round(float(match.group(1)) * _UNITS[match.group(2)])

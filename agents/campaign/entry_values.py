@@ -3,20 +3,26 @@
 from collections.abc import Iterable
 
 from pathbudget.agents.units import parse_duration_ns
-from pathbudget.sites.entry import Entry, did_you_mean, show
+from pathbudget.sites.entry import Entry, did_you_mean, plain_number, show
 
 LONGEST_NS = 366 * 86_400 * 1_000_000_000
 
 
 def duration_ns(entry: Entry, key: str, default: str | None, *, shortest_ns: int = 1) -> int | None:
     """A duration of at least `shortest_ns` and at most a year; None when it is wrong."""
-    text = entry.text(key, default)
+    number = plain_number(entry.values.get(key))
+    text = "" if number is not None else entry.text(key, default)
+    if number is not None:
+        expected = f'a unit: "{show(entry.values[key])}s"?'
+        entry.fault(key, f"{show(entry.values[key])} is no duration", expected)
     if not text:
         return None
     try:
         value = parse_duration_ns(text)
-    except ValueError:
-        entry.fault(key, f"{show(text)} is no duration", "one such as 250ms, 1.5s, 10m or 2h")
+    except ValueError as error:
+        unit = f"a unit: {show(text + 's')}?" if "no unit" in str(error) else ""
+        expected = unit or "one such as 250ms, 1.5s, 10m or 2h"
+        entry.fault(key, f"{show(text)} is no duration", expected)
         return None
     if not shortest_ns <= value <= LONGEST_NS:
         least = "longer than nothing, " if shortest_ns else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
 from pathbudget.agents.cli.report import (
     DEFAULT_STORE,
     CampaignOption,
@@ -166,7 +166,7 @@ def _say(selected: Selected, kind: Format, undecided: Undecided) -> None:
     failing = _with(selected, Verdict.FAIL)
     if kind is not Format.TABLE:
         for line in failing[:NAMED]:
-            typer.echo(f"fail: {_sentence(line)}", err=True)
+            tell(f"fail: {_sentence(line)}")
         if len(failing) > NAMED:
             typer.echo(f"fail: {len(failing) - NAMED} more", err=True)
     open_lines = _with(selected, Verdict.UNDECIDED)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
 from pathbudget.agents.cli.report import (
     CatalogueOption,
     TierOption,
@@ -177,7 +177,7 @@ def _import(
 
 def _tell_problems(counts: "ImportReport") -> None:
     for problem in counts.problems:
-        typer.echo(str(problem), err=True)
+        tell(str(problem))
     more = counts.malformed + counts.damaged_files - len(counts.problems)
     if more > 0:
         typer.echo(f"... and {more:,} more that could not be read", err=True)

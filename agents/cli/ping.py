@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.traffic_class import traffic_class
+from pathbudget.agents.dscp import FORM
 
 if TYPE_CHECKING:
     from pathbudget.agents.ping.load import Load
@@ -59,7 +61,10 @@ TimeoutOption = Annotated[
 SizeOption = Annotated[
     int | None, typer.Option("--size", "-s", min=16, help="Payload of a packet in octets.")
 ]
-DscpOption = Annotated[int | None, typer.Option("--dscp", min=0, max=63, help="Traffic class.")]
+DscpOption = Annotated[
+    int | None,
+    typer.Option("--dscp", parser=traffic_class, metavar="CLASS", help=f"Traffic class: {FORM}."),
+]
 InterfaceOption = Annotated[
     str | None, typer.Option("--interface", "-I", help="Device or VRF to leave through.")
 ]

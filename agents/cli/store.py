@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
 from pathbudget.probes.record import AddressFamily
 
 if TYPE_CHECKING:
@@ -219,4 +219,4 @@ def _count(number: int, what: str) -> str:
 
 def _warn(problems: Sequence[str]) -> None:
     for problem in problems:
-        typer.echo(problem, err=True)
+        tell(problem)

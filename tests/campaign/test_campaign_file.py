@@ -81,7 +81,7 @@ def test_the_vantage_takes_its_place_from_the_region(load: Load) -> None:
         (('kind = "icmp"', 'kind = "ping"'), "probe[0].kind", "is unknown"),
         (('kind = "icmp"\n', ""), "probe[0].kind", "is missing"),
         (('interval = "250ms"\n', ""), "probe[0].interval", "is missing"),
-        (('timeout = "3s"', "timeout = 3"), "probe[1].timeout", "is no text"),
+        (('timeout = "3s"', "timeout = 3"), "probe[1].timeout", "3 is no duration"),
         (('mode = "cold"', 'mode = "hot"'), "probe[1].mode", "hot"),
         (('mode = "cold"', 'mood = "cold"'), "probe[1].mood", "mood"),
         (('kind = "icmp"', 'kind = "icmp"\nsites = ["stemons"]'), "probe[0].sites[0]", "unknown"),
@@ -214,3 +214,9 @@ def test_a_changed_file_or_catalogue_has_another_digest(load: Load) -> None:
     }
     assert len(digests) == 3
     assert load().digest in digests
+
+
+@pytest.mark.parametrize("written", ["3", '"3"'])
+def test_a_duration_without_a_unit_is_answered_with_one(load: Load, written: str) -> None:
+    (fault,) = faults_of(load, ('timeout = "3s"', f"timeout = {written}"))
+    assert fault.expected == 'a unit: "3s"?'
