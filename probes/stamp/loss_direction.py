@@ -30,6 +30,9 @@ SLACK = 128
 UNDECIDED = 4_096
 """Lost packets that wait for an answer after them; of more, the oldest stay unknown."""
 
+UNSENT = 4_096
+"""Packets that are remembered as never arrived; what was lost near older ones stays unknown."""
+
 Count = Callable[[int, Direction | None], None]
 """Told the series of a packet that is lost, and on which way; None where that stays unknown."""
 
@@ -65,7 +68,9 @@ class LossDirection:
         self._count = count
         self._answers: list[_Answered] = [(FIRST_NUMBER - 1, -1, 0)]
         self._highest = -1
-        self._never_arrived: set[int] = set()
+        self._never_arrived: dict[int, None] = {}
+        self._forgotten = -1
+        """The highest number that is no more in it, though no answer after it has come."""
         self._undecided: dict[int, int] = {}
         self._reverse: dict[int, int] = {}
         """By the lower border of a mixed gap: how many were counted as lost on the way back."""
@@ -93,7 +98,11 @@ class LossDirection:
         by our own kernel).
         """
         if self.stateful is not False:
-            self._never_arrived.add(number)
+            self._never_arrived[number] = None
+            if len(self._never_arrived) > UNSENT:
+                oldest = next(iter(self._never_arrived))
+                del self._never_arrived[oldest]
+                self._forgotten = max(self._forgotten, oldest)
 
     def lost(self, number: int, series: int) -> Direction | None:
         """A packet is given up: on which way it was lost, where there is no doubt now. It is
@@ -172,7 +181,7 @@ class LossDirection:
             return None
         (low, low_own, _), (high, high_own, _) = answers[place - 1], answers[place]
         near = answers[max(0, place - NEAR) : place + NEAR]
-        if not all(_follows(*pair) for pair in pairwise(near)):
+        if low < self._forgotten or not all(_follows(*pair) for pair in pairwise(near)):
             return _Gap(low, high, 0, 0)
         unsent = sum(low < one < high for one in self._never_arrived)
         missing = high - low - 1 - unsent
@@ -195,7 +204,7 @@ class LossDirection:
             old += 1
         del answers[:old]
         first = answers[0][0]
-        self._never_arrived = {one for one in self._never_arrived if one > first}
+        self._never_arrived = {one: None for one in self._never_arrived if one > first}
         self._reverse = {low: count for low, count in self._reverse.items() if low > first}
 
 

@@ -146,3 +146,30 @@ def test_what_waits_for_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert counts == {None: 90}
     losses.answered(102, 1, 0, 100)
     assert counts == {None: 90, FORWARD: 10}
+
+
+def test_what_never_arrived_takes_a_bounded_memory_and_no_direction_is_guessed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While a target refuses for hours, and of the gap that is left when it answers again."""
+    monkeypatch.setattr(loss_direction, "UNSENT", 100)
+    counts = Counter[Direction | None]()
+    losses = LossDirection(lambda series, direction: counts.update([direction]))
+    losses.answered(1, 0, 0, 100)
+    for number in range(2, 1_000):
+        losses.never_arrived(number)
+    assert len(losses._never_arrived) == 100
+    losses.answered(1_001, 1, 0, 100)
+    assert losses.lost(1_000, 0) is None
+    assert counts == {None: 1}
+    losses.answered(1_003, 2, 0, 100)
+    assert losses.lost(1_002, 0) is FORWARD
+
+
+def test_a_few_that_never_arrived_leave_the_direction_of_others_certain() -> None:
+    losses = LossDirection(lambda series, direction: None)
+    losses.answered(1, 0, 0, 100)
+    for number in range(2, 50):
+        losses.never_arrived(number)
+    losses.answered(51, 2, 0, 100)
+    assert losses.lost(50, 0) is REVERSE
