@@ -88,7 +88,10 @@ class StampFamily:
 
     def _listener(self, flow: int) -> Callable[[DatagramBatch], None]:
         def listen(batch: DatagramBatch) -> None:
-            self._session.receive(flow, batch, self._watcher.read())
+            now = self._watcher.read()
+            if self._watcher.steps != self._steps:
+                self._look_at_clock(now)
+            self._session.receive(flow, batch, now)
             self._report()
 
         return listen
@@ -128,7 +131,9 @@ class StampFamily:
         channel.poll()
 
     def _look_at_clock(self, now: Reading) -> None:
-        """Keep up what we claim of our clock, and whether it was set."""
+        """Keep up what we claim of our clock. Once it was set, what was said of it before counts
+        no more, neither in packets nor in samples: before anything else is done with a reading.
+        """
         stepped = self._watcher.steps != self._steps
         if stepped:
             self._steps = self._watcher.steps
@@ -172,5 +177,8 @@ class StampFamily:
         # What has come meanwhile is not lost, however late this loop is.
         for channel in self._channels:
             channel.poll()
-        self._session.expire(self._watcher.read())
+        now = self._watcher.read()
+        if self._watcher.steps != self._steps:
+            self._look_at_clock(now)
+        self._session.expire(now)
         self._report()

@@ -122,7 +122,8 @@ def measured(
         flags = _flags(flight, late, lag, stepped=stepped)
     forward_source = _RECEIVE if flight.kernel_sent_unix_ns is None else _KERNEL
     reverse_source = _USER if stamp is None else left_source
-    error = None if own_error_ns is None else error_between(own_error_ns, answer.error)
+    # What is vouched for now was not while a clock was set.
+    error = None if own_error_ns is None or stepped else error_between(own_error_ns, answer.error)
     responder = None if answer.sender == flight.session.address else answer.sender
     stamps = stamps_of(flight)
     # In the order of the fields of Sample: this is done four times a packet.

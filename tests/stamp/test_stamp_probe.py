@@ -298,3 +298,37 @@ def test_the_probe_asks_a_survey_of_its_clock_and_claims_only_a_bound_that_is_vo
     errors = [one.error_ns for one in collector.of(Metric.TRANSIT_FORWARD)]
     assert all(error is not None and 12_000 <= error < 12_200 for error in errors)
     assert len(asked) == 2  # in 2.4 s, of one of both families
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_after_a_step_nothing_is_claimed_until_the_clock_was_asked_again(
+    fake: FakeNetwork, collector: Collector, monkeypatch: pytest.MonkeyPatch, under_way: bool
+) -> None:
+    """Neither of packets that are sent then, nor of one that was under way."""
+    said = [ClockQuality(SyncState.SYNCHRONISED, "chrony", 5_000)]
+
+    class Survey:
+        def __init__(self, clock: Clock, watcher: ClockWatcher) -> None:
+            pass
+
+        def now(self) -> ClockQuality:
+            return said[0]
+
+    monkeypatch.setattr("pathbudget.probes.stamp.probe.ClockSurvey", Survey)
+    reflector = FakeReflector(forward_ns=30 * MS, reverse_ns=30 * MS)
+    reflector.session.claim_clock(7_000)
+    fake.services[FAR, DEFAULT_PORT] = reflector
+    probe = collector.open(STAMP, {"follow_up": False})
+    probe.fire(shot_at(FAR, seq=0))
+    fake.clock.advance(20 * MS if under_way else 200 * MS)
+    fake.clock.step(5_000 * MS)
+    said[0] = ClockQuality(SyncState.UNKNOWN, "chrony")
+    fake.clock.advance(200 * MS)
+    probe.fire(shot_at(FAR, seq=1))
+    fake.clock.advance(1_500 * MS)
+    said[0] = ClockQuality(SyncState.SYNCHRONISED, "chrony", 5_000)
+    probe.fire(shot_at(FAR, seq=2))
+    fake.clock.advance(200 * MS)
+    vouched = [one.error_ns is not None for one in collector.of(Metric.TRANSIT_FORWARD)]
+    assert vouched == [not under_way, False, True]
+    probe.close()
