@@ -7,13 +7,13 @@ and not with the next one; what has been read then wakes nobody either.
 
 from collections import Counter
 
+from pathbudget.agents.reflector.clock_error import Claiming
 from pathbudget.agents.reflector.clocks import StampClock
+from pathbudget.agents.reflector.options import SOCKETS
 from pathbudget.probes.channels import DatagramBatch, DatagramChannel, Outgoing
 from pathbudget.probes.stamp.reflector_session import ReflectorSession
 from pathbudget.probes.stamp.wire import BASE_OCTETS
 
-SOCKETS = 64
-"""At most so many addresses: keys of sends are made unique over all sockets with it."""
 _new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 
@@ -30,6 +30,7 @@ class Answering:
         self,
         session: ReflectorSession,
         clock: StampClock,
+        claiming: Claiming,
         counts: Counter[str],
         number: int,
         *,
@@ -37,6 +38,7 @@ class Answering:
     ) -> None:
         self._session = session
         self._clock = clock
+        self._claiming = claiming
         self._counts = counts
         self._number = number
         self._wildcard = wildcard
@@ -50,6 +52,7 @@ class Answering:
             counts["icmp_errors"] += len(batch.errors)
         if not batch.arrivals:
             return
+        self._claiming.look()
         counts["received"] += len(batch.arrivals)
         receive, send, wildcard = session.receive, self.channel.send, self._wildcard
         unix_ns, of_kernel = self._clock.unix_ns, self._clock.of_kernel

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from pathbudget.probes.clock import Clock, ClockWatcher
 from pathbudget.probes.clock_quality import survey_clock
 from pathbudget.probes.clock_survey import AGEING_PPM
 from pathbudget.probes.record import ClockQuality, SyncState
@@ -27,16 +28,41 @@ def host_error_ns(survey: Callable[[], ClockQuality] = survey_clock) -> int | No
     return quality.offset_bound_ns + AGED_NS
 
 
-async def keep_claiming(ask: ErrorBound, claim: Callable[[int | None], None]) -> None:
-    """Claim what `ask` says, at once and every few seconds, for ever.
+class Claiming:
+    """Keeps up what is claimed of the host's clock: what `ask` says, and nothing once it was set,
+    until `ask` has been asked again.
 
     Asking a time daemon may take a while, so that is done in a thread, and not often: while it
     runs, a packet may have to wait. What it said last counts until it has answered again, and where
     asking fails nobody vouches any more.
     """
-    while True:
-        error_ns = None
-        with contextlib.suppress(OSError):
-            error_ns = await asyncio.to_thread(ask)
-        claim(error_ns)
-        await asyncio.sleep(REFRESH_SECONDS)
+
+    def __init__(self, clock: Clock, ask: ErrorBound, claim: Callable[[int | None], None]) -> None:
+        self._watcher = ClockWatcher(clock)
+        self._steps = self._watcher.steps
+        self._ask = ask
+        self._claim = claim
+        self._stepped = asyncio.Event()
+
+    def look(self) -> None:
+        """Notice whether the clock was set; before anything is said in a reply."""
+        watcher = self._watcher
+        watcher.read()
+        if watcher.steps != self._steps:
+            self._steps = watcher.steps
+            self._claim(None)
+            self._stepped.set()
+
+    async def keep(self) -> None:
+        """Ask and claim, at once, every few seconds, and when the clock was set, for ever."""
+        while True:
+            self._stepped.clear()
+            error_ns = None
+            with contextlib.suppress(OSError):
+                error_ns = await asyncio.to_thread(self._ask)
+            self.look()
+            if not self._stepped.is_set():  # else it was set while it was asked
+                self._claim(error_ns)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REFRESH_SECONDS):
+                        await self._stepped.wait()

@@ -13,6 +13,11 @@ from pathbudget.probes.clock import Clock
 class StampClock(Clock, Protocol):
     """A clock that also says what it would have shown when the kernel took a stamp."""
 
+    @property
+    def clock(self) -> Clock:
+        """That of the host, which it is made of: somebody may set it."""
+        ...
+
     def of_kernel(self, kernel_unix_ns: int) -> int:
         """The stamp as this clock shows it."""
         ...

@@ -72,7 +72,9 @@ def _range(network: AllowedNetwork) -> tuple[int, int]:
 
 
 class RateLimiter:
-    """Counts packets per window. `refusal` says why one more is too many, or nothing."""
+    """Counts packets per window. `refusal` says why one more is too many, or nothing. It is asked
+    only of packets that would be answered: no junk uses up the rate of a sender beside it.
+    """
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates

@@ -13,6 +13,8 @@ from pathbudget.sites.entry import show
 SECOND_NS = 1_000_000_000
 DEFAULT_PORT = 8620
 """Not the 862 of RFC 8762, which only root may use."""
+SOCKETS = 64
+"""At most so many addresses: keys of sends are made unique over all sockets with it."""
 WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 (a reflector is there to be reached)
 COMMAND_LINE = "command line"
 
@@ -34,7 +36,9 @@ class Options:
 
 
 def read_addresses(words: Sequence[str]) -> tuple[str, ...]:
-    """Numeric addresses of this host, each once. Raises ConfigError with every fault."""
+    """Numeric addresses of this host, each once, `SOCKETS` at most. Raises ConfigError with every
+    fault.
+    """
     faults: list[Fault] = []
     found: list[str] = []
     for word in words:
@@ -47,9 +51,13 @@ def read_addresses(words: Sequence[str]) -> tuple[str, ...]:
             faults.append(Fault(COMMAND_LINE, "--listen", show(word), expected))
         else:
             found.append(str(address))
+    addresses = tuple(dict.fromkeys(found))
+    if len(addresses) > SOCKETS:
+        expected = f"at most {SOCKETS}; without --listen it listens on every address"
+        faults.append(Fault(COMMAND_LINE, "--listen", f"{len(addresses)} addresses", expected))
     if faults:
         raise ConfigError(faults)
-    return tuple(dict.fromkeys(found))
+    return addresses
 
 
 def is_of_many(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -16,10 +16,10 @@ import errno
 from collections import Counter
 
 from pathbudget.agents.reflector.answering import Answering
-from pathbudget.agents.reflector.clock_error import ErrorBound, host_error_ns, keep_claiming
+from pathbudget.agents.reflector.clock_error import Claiming, ErrorBound, host_error_ns
 from pathbudget.agents.reflector.clocks import HostClock, StampClock
 from pathbudget.agents.reflector.limits import AllowList, RateLimiter
-from pathbudget.agents.reflector.options import WILDCARDS, Options, family_of
+from pathbudget.agents.reflector.options import SOCKETS, WILDCARDS, Options, family_of
 from pathbudget.agents.reflector.status import Status
 from pathbudget.probes.channels import DatagramChannel, Network, PacketOptions
 from pathbudget.probes.clock import SystemClock
@@ -51,11 +51,12 @@ class Reflector:
         """The addresses that are listened on."""
         self._network = network
         self._clock = clock or HostClock(SystemClock())
-        self._ask_error = error_estimate
-        self._allow_list = AllowList(options.allowed)
         self._limiter = RateLimiter(options.rates)
-        admit = self._limiter.refusal if self._allow_list.everybody else self._admit
-        self._session = ReflectorSession(_policy(options), admit)
+        allowed = AllowList(options.allowed)
+        self._session = ReflectorSession(
+            _policy(options), self._limiter.refusal, None if allowed.everybody else allowed.admits
+        )
+        self._claims = Claiming(self._clock.clock, error_estimate, self._session.claim_clock)
         self._channels: list[DatagramChannel] = []
         self._counts: Counter[str] = Counter()
         self._claiming: asyncio.Task[None] | None = None
@@ -78,9 +79,13 @@ class Reflector:
         """Listen. With no addresses given: on all of this host, in the families that it has.
 
         Raises:
-            ReflectorError: an address cannot be listened on; nothing is left open.
+            ReflectorError: an address cannot be listened on, or they are too many; nothing is left
+                open.
             PrivilegeError: the port is one that only root may use.
         """
+        if len(self.options.addresses) > SOCKETS:
+            told = f"cannot listen on {len(self.options.addresses)} addresses: at most {SOCKETS}"
+            raise ReflectorError(told)
         try:
             for address in self.options.addresses or WILDCARDS:
                 self._listen(address)
@@ -90,7 +95,7 @@ class Reflector:
         if not self._channels:
             raise ReflectorError("this host has neither IPv4 nor IPv6")
         loop = asyncio.get_running_loop()
-        self._claiming = loop.create_task(keep_claiming(self._ask_error, self._session.claim_clock))
+        self._claiming = loop.create_task(self._claims.keep())
 
     def close(self) -> None:
         """Stop answering. What has come and was not read is forgotten."""
@@ -117,6 +122,7 @@ class Reflector:
         answering = Answering(
             self._session,
             self._clock,
+            self._claims,
             self._counts,
             len(self._channels),
             wildcard=address in WILDCARDS,
@@ -139,11 +145,6 @@ class Reflector:
         answering.channel = channel
         self._channels.append(channel)
         self.listening.append(address)
-
-    def _admit(self, sender: str, monotonic_ns: int) -> str:
-        if not self._allow_list.admits(sender):
-            return "not_allowed"
-        return self._limiter.refusal(sender, monotonic_ns)
 
 
 def _policy(options: Options) -> ReflectorPolicy:

@@ -16,6 +16,11 @@ from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.stamp.wire import HMAC_OCTETS, SEQUENCES, SIGNED_OCTETS
 
 MIN_KEY_OCTETS = 16
+OVERTAKEN_NS = 1_000_000_000
+"""How long before the first packet of a session another one of it may have been sent. Packets that
+leave at once bear times in any order, as only chance tells them apart, and the first to leave need
+not be the first to come.
+"""
 WINDOW = 1024
 """How far a packet may be overtaken and still be answered."""
 MOST_OCTETS = 1 << 20
@@ -130,8 +135,9 @@ class ReplayWindow:
 
     A packet is new when its timestamp is later than all before. One that is not may have been
     overtaken on its way: then its sequence number has not been heard, lies at most `WINDOW` behind,
-    and its timestamp is no earlier than the session. The timestamp alone would refuse what was
-    overtaken, the number alone a sender that began again at zero. Timestamps are Unix nanoseconds.
+    and its timestamp is earlier than the session by no more than `OVERTAKEN_NS`. The timestamp
+    alone would refuse what was overtaken, the number alone a sender that began again at zero.
+    Timestamps are Unix nanoseconds. Of what was sent right before a session only `gate.Gate` knows.
     """
 
     __slots__ = ("_floor_ns", "_heard", "_highest", "_latest_ns")
@@ -139,7 +145,8 @@ class ReplayWindow:
     def __init__(self, sequence: int, timestamp_ns: int) -> None:
         self._highest = sequence
         self._heard = 1
-        self._latest_ns = self._floor_ns = timestamp_ns
+        self._latest_ns = timestamp_ns
+        self._floor_ns = timestamp_ns - OVERTAKEN_NS
 
     def admit(self, sequence: int, timestamp_ns: int) -> bool:
         """Whether this packet is heard for the first time; then it is remembered."""
@@ -147,6 +154,7 @@ class ReplayWindow:
         later = timestamp_ns > self._latest_ns
         if not later and (timestamp_ns < self._floor_ns or not self._unheard(ahead)):
             return False
+        before_ns = self._latest_ns
         if later:
             self._latest_ns = timestamp_ns
         if ahead > 0:
@@ -157,7 +165,7 @@ class ReplayWindow:
         else:  # a later packet with an old number: the sender began again
             self._heard = 1
             self._highest = sequence
-            self._floor_ns = timestamp_ns
+            self._floor_ns = max(timestamp_ns - OVERTAKEN_NS, before_ns + 1)
         return True
 
     def _unheard(self, ahead: int) -> bool:

@@ -3,13 +3,17 @@
 It has no clock: the times of a packet come with it, and what is claimed of the clock is set from
 outside (`claim_clock`). Whatever is refused is counted under its reason in `refused`:
 
-    too_short       shorter than the reply would be (41 octets, 112 authenticated)
-    reply           has the form of a reply: two reflectors must not answer each other for ever
-    unauthenticated the signature is none of ours
-    replayed        an authenticated packet that has been answered, or is too old to tell
+    not_allowed       the sender is none that `allows` names; before all else
+    too_short         shorter than the reply would be (41 octets, 112 authenticated)
+    reply             has the form of a reply: two reflectors must not answer each other for ever
+    signed_but_no_key a signed packet, and we have no key
+    unsigned          a packet without a signature, and we answer only signed ones
+    unauthenticated, replayed, over_junk_rate
+                      see `gate.py`
 
-and under the words of `admit`, which speaks first. A full table refuses nobody: see
-`reflector_table.py` for who makes room.
+and under the words of `admit`. That one speaks last, so that only what would be answered uses up
+what a sender may be answered. A full table refuses nobody: see `reflector_table.py` for who makes
+room.
 """
 
 import struct
@@ -19,16 +23,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pathbudget.probes.stamp import tlv_answers
-from pathbudget.probes.stamp.authentication import Key, ReplayWindow
+from pathbudget.probes.stamp.authentication import Key
+from pathbudget.probes.stamp.gate import Gate
 from pathbudget.probes.stamp.reflector_table import Place, Session, SessionTable
-from pathbudget.probes.stamp.timestamps import (
-    decode_error,
-    encode_error,
-    from_ntp,
-    from_ptp,
-    to_ntp,
-    to_ptp,
-)
+from pathbudget.probes.stamp.timestamps import encode_error, to_ntp, to_ptp
 from pathbudget.probes.stamp.tlv_answers import Answered, Seen
 from pathbudget.probes.stamp.tlvs import FOLLOW_UP, HEADER, Kind, Method, SyncSource
 from pathbudget.probes.stamp.wire import (
@@ -41,6 +39,8 @@ from pathbudget.probes.stamp.wire import (
     TWAMP_REPLY_OCTETS,
     UNKNOWN_TTL,
     is_reply,
+    is_signed_request,
+    is_unsigned_request,
 )
 
 SECOND_NS = 1_000_000_000
@@ -61,6 +61,8 @@ _new = tuple.__new__  # what a NamedTuple's own constructor calls in the end
 
 Admit = Callable[[str, int], str]
 """Given the address of a sender and the monotonic time: empty, or why it is not answered."""
+Allows = Callable[[str], bool]
+"""Whether an address may be answered at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,14 @@ _FollowUp = tuple[int, int, int]
 class ReflectorSession:
     """All sessions of one reflector. See the module for the rules."""
 
-    def __init__(self, policy: ReflectorPolicy, admit: Admit | None = None) -> None:
+    def __init__(
+        self, policy: ReflectorPolicy, admit: Admit | None = None, allows: Allows | None = None
+    ) -> None:
         self.refused: Counter[str] = Counter()
         self.answered = 0
         self._policy = policy
         self._admit = admit
+        self._allows = allows
         self._signed = bool(policy.keys) and policy.authenticated
         self._stateful = policy.stateful
         self._permitted = policy.permitted_dscps
@@ -114,7 +119,7 @@ class ReflectorSession:
         self._sync_source = SyncSource.LOCAL
         self._table = SessionTable(policy.max_sessions, policy.idle_ns)
         self._sessions = self._table.by_place
-        self._latest: dict[tuple[str, int], int] = {}
+        self._gate = Gate(policy.keys)
         self._awaited: dict[int, tuple[Session, int]] = {}
 
     @property
@@ -143,33 +148,42 @@ class ReflectorSession:
         """Answer one packet, or not. `received_unix_ns` becomes T2 and `now_unix_ns` T3;
         `monotonic_ns` only measures silence and rates.
         """
-        reason = "" if self._admit is None else self._admit(sender, monotonic_ns)
-        if not reason and len(payload) < self._shortest:
-            reason = "too_short"
+        reason = ""
+        if self._allows is not None and not self._allows(sender):
+            reason = "not_allowed"
+        elif len(payload) < self._shortest:
+            reason = "unsigned" if self._signed and is_unsigned_request(payload) else "too_short"
         if reason:
             self.refused[reason] += 1
             return None
+        session: Session | None
         if self._signed:
             fields = SIGNED_REQUEST.unpack_from(payload)
             place = (sender, sender_port, local, fields[3])
-            found = self._authenticate(place, payload, fields, received_unix_ns, monotonic_ns)
-            if isinstance(found, str):
-                self.refused[found] += 1
-                return None
-            session: Session | None = found
+            session = self._sessions.get(place)
+            reason = self._gate.refusal(
+                payload, fields, place, session, received_unix_ns, monotonic_ns
+            )
         else:
             if payload[16:BASE_OCTETS] == _ZEROS:
                 fields = OPEN_REQUEST.unpack_from(payload)
                 place = (sender, sender_port, local, fields[3])
             elif is_reply(payload):
-                self.refused["reply"] += 1
+                self.refused["signed_but_no_key" if is_signed_request(payload) else "reply"] += 1
                 return None
             else:  # the padding of TWAMP, and no SSID in it
                 fields = OPEN_REQUEST.unpack_from(payload.ljust(BASE_OCTETS, b"\0"))
                 place = (sender, sender_port, local, 0)
             session = self._sessions.get(place)
-            if session is None and self._stateful:
-                session = self._table.begin(place, None, monotonic_ns)
+        if not reason and self._admit is not None:
+            reason = self._admit(sender, monotonic_ns)
+        if reason:
+            self.refused[reason] += 1
+            return None
+        if self._signed:
+            session = self._gate.enter(session, self._table, monotonic_ns)
+        elif session is None and self._stateful:
+            session = self._table.begin(place, None, monotonic_ns)
         told = fields[0]
         if session is not None:
             session.last_ns = monotonic_ns
@@ -244,42 +258,6 @@ class ReflectorSession:
         session.asks = True
         stamped, session.stamped = session.stamped, None
         return stamped or session.reply
-
-    def _authenticate(
-        self,
-        place: Place,
-        payload: bytes,
-        fields: tuple[int, int, int, int],
-        received_unix_ns: int,
-        monotonic_ns: int,
-    ) -> Session | str:
-        """The session of a packet that is signed and new, or why it is not answered."""
-        if is_reply(payload, authenticated=True):
-            return "reply"
-        session = self._sessions.get(place)
-        key = self._signer(payload, session)
-        if key is None:
-            return "unauthenticated"
-        sequence, timestamp, error, ssid = fields
-        read = from_ptp if decode_error(error).ptp else from_ntp
-        sent_ns = read(timestamp, received_unix_ns)
-        latest = self._latest.get((key.name, ssid))
-        if session is None:
-            # A packet of an earlier session, or of one with another address, is no beginning.
-            if latest is not None and sent_ns <= latest:
-                return "replayed"
-            session = self._table.begin(place, key, monotonic_ns)
-            session.replays = ReplayWindow(sequence, sent_ns)
-        elif session.replays is None or not session.replays.admit(sequence, sent_ns):
-            return "replayed"
-        if latest is None or sent_ns > latest:
-            self._latest[key.name, ssid] = sent_ns
-        return session
-
-    def _signer(self, payload: bytes, session: Session | None) -> Key | None:
-        """Whose signature it is; of a session that is known, only its own key is tried."""
-        keys = self._policy.keys if session is None or session.key is None else (session.key,)
-        return next((key for key in keys if key.signed_base(payload)), None)
 
     def _extensions(
         self,

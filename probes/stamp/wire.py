@@ -136,5 +136,22 @@ def is_reply(payload: bytes, *, authenticated: bool = False) -> bool:
     return (held + LONGEST_HELD) % SEQUENCES <= 2 * LONGEST_HELD
 
 
+def is_signed_request(payload: bytes) -> bool:
+    """Whether a packet has the form of an authenticated request, whoever may have signed it."""
+    return (
+        len(payload) >= AUTHENTICATED_OCTETS
+        and not any(payload[4:16])
+        and not any(payload[28:SIGNED_OCTETS])
+        and any(payload[SIGNED_OCTETS:AUTHENTICATED_OCTETS])
+    )
+
+
+def is_unsigned_request(payload: bytes) -> bool:
+    """Whether a packet has the form of a request without a signature, and could be answered: its
+    time stands where a signed one has zeros.
+    """
+    return len(payload) >= TWAMP_REPLY_OCTETS and any(payload[4:12]) and not is_reply(payload)
+
+
 def _at_least_base(payload: bytes) -> bytes:
     return payload if len(payload) >= BASE_OCTETS else payload.ljust(BASE_OCTETS, b"\0")

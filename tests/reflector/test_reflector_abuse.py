@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pathbudget.agents.reflector.clocks import HostClock
 from pathbudget.agents.reflector.limits import Rates
 from pathbudget.agents.reflector.options import Options
 from pathbudget.agents.reflector.runner import Reflector
 from pathbudget.probes.channels import Datagram, DatagramBatch, Outgoing
+from pathbudget.probes.errors import ReflectorError
+from pathbudget.probes.fake_time import FakeClock
 from pathbudget.probes.stamp import tlvs
 from pathbudget.probes.stamp.authentication import Key
-from pathbudget.probes.stamp.timestamps import from_ntp, to_ntp
-from pathbudget.probes.stamp.wire import Request, encode_request
+from pathbudget.probes.stamp.timestamps import decode_error, from_ntp, to_ntp
+from pathbudget.probes.stamp.wire import Request, decode_reply, encode_request
 
 KEY = Key("ours", b"0123456789abcdef")
 OTHER_KEY = Key("theirs", b"fedcba9876543210")
@@ -112,11 +115,16 @@ async def test_wrong_keys_and_unsigned_packets_are_not_answered(wired: Any) -> N
     async with wired(Options(keys=(KEY,))) as (reflector, wire):
         spoilt = bytearray(signed(KEY))
         spoilt[7] ^= 1
-        for payload in (signed(OTHER_KEY), bytes(spoilt), plain() + bytes(68), bytes(112)):
+        for payload in (signed(OTHER_KEY), bytes(spoilt), bytes(112)):
             assert not wire.deliver(from_source(payload))
-        assert reflector.status().refused == {"unauthenticated": 4}
-        assert not wire.deliver(from_source(plain()))
-        assert reflector.status().refused["too_short"] == 1
+        assert reflector.status().refused == {"unauthenticated": 3}
+        padded = (plain(), plain()[:41], plain() + bytes(68), plain()[:14] + b"\x55" * 98)
+        for payload in padded:  # a sender without a key: as STAMP and TWAMP-Light make them
+            assert not wire.deliver(from_source(payload))
+        assert reflector.status().refused == {"unauthenticated": 3, "unsigned": 4}
+        for payload in (b"", plain()[:40], signed(KEY)[:111], bytes(44)):
+            assert not wire.deliver(from_source(payload))
+        assert reflector.status().refused["too_short"] == 4
         assert len(wire.deliver(from_source(signed(KEY)))) == 1
 
 
@@ -272,3 +280,37 @@ async def test_a_flood_over_real_sockets_is_answered_up_to_the_rate(
         assert status.received == 59 * 20
         assert status.refused["over_total_rate"] > 0
         assert status.reflected <= 300
+
+
+async def test_junk_in_the_name_of_a_neighbour_takes_nothing_from_an_honest_sender(
+    wired: Any,
+) -> None:
+    options = Options(keys=(KEY,), rates=Rates(per_source=50, total=1_000))
+    async with wired(options) as (reflector, wire):
+        answered = 0
+        for number in range(40):
+            junk = [b"", plain(), signed(OTHER_KEY, number)] * 10
+            wire.deliver(*(from_source(one, f"198.51.100.{number + 2}") for one in junk))
+            answered += len(wire.deliver(from_source(signed(KEY, number))))
+        assert answered == 40
+        assert set(reflector.status().refused) == {"too_short", "unsigned", "unauthenticated"}
+
+
+async def test_a_reply_after_a_step_of_the_clock_claims_nothing(wired: Any) -> None:
+    clock = FakeClock()
+    async with wired(Options(), HostClock(clock)) as (reflector, wire):
+        reflector._session.claim_clock(5_000)
+        before = decode_reply(wire.deliver(from_source(plain(1)))[0].payload)
+        clock.step(5_000_000_000)
+        after = decode_reply(wire.deliver(from_source(plain(2)))[0].payload)
+        claims = [decode_error(one.error).synchronised for one in (before, after)]
+        assert claims == [True, False]
+
+
+async def test_more_addresses_than_keys_of_sends_can_tell_apart_are_refused(wired: Any) -> None:
+    most = tuple(f"127.9.8.{at + 1}" for at in range(64))
+    async with wired(Options(most)) as (reflector, _):
+        assert len(reflector.listening) == 64
+    with pytest.raises(ReflectorError, match="65 addresses: at most 64"):
+        async with wired(Options((*most, "127.9.9.1"))):
+            pass

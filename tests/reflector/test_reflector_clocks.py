@@ -1,8 +1,11 @@
 """Clocks that are wrong on purpose, by exactly as much as asked."""
 
+import asyncio
+import threading
+
 import pytest
 
-from pathbudget.agents.reflector.clock_error import AGED_NS, host_error_ns
+from pathbudget.agents.reflector.clock_error import AGED_NS, Claiming, host_error_ns
 from pathbudget.agents.reflector.clocks import HostClock, Skew, SkewedClock
 from pathbudget.probes.fake_time import FakeClock
 from pathbudget.probes.record import ClockQuality, SyncState
@@ -60,3 +63,53 @@ def test_an_error_is_claimed_only_where_somebody_vouches_for_a_bound(
 ) -> None:
     assert host_error_ns(lambda: quality) == claimed
     assert AGED_NS == 240_000
+
+
+class Asked:
+    """A time daemon that answers when it is let, and what was claimed."""
+
+    def __init__(self) -> None:
+        self.let = threading.Semaphore(0)
+        self.times = 0
+        self.claimed: list[int | None] = []
+
+    def ask(self) -> int | None:
+        self.times += 1
+        assert self.let.acquire(timeout=20)
+        return 1_000 * self.times
+
+    async def until(self, times: int, claims: int) -> None:
+        async with asyncio.timeout(20):
+            while self.times < times or len(self.claimed) < claims:  # noqa: ASYNC110 (a thread)
+                await asyncio.sleep(0.005)
+
+
+async def test_once_the_clock_was_set_nothing_is_claimed_until_it_was_asked_again() -> None:
+    clock, asked = FakeClock(), Asked()
+    claiming = Claiming(clock, asked.ask, asked.claimed.append)
+    keeping = asyncio.create_task(claiming.keep())
+    asked.let.release()
+    await asked.until(1, 1)
+    claiming.look()
+    assert asked.claimed == [1_000]
+    clock.step(SECOND)
+    claiming.look()
+    assert asked.claimed == [1_000, None]
+    await asked.until(2, 2)  # asked at once, not in 16 s
+    clock.step(-SECOND)  # while the daemon makes up its mind: what it says then is void
+    asked.let.release()
+    await asked.until(3, 3)
+    assert asked.claimed == [1_000, None, None]
+    asked.let.release()
+    await asked.until(3, 4)
+    assert asked.claimed[3:] == [3_000]
+    keeping.cancel()
+
+
+def test_what_a_lab_makes_wrong_with_a_clock_is_no_step_of_the_host() -> None:
+    clock, claimed = FakeClock(), list[int | None]()
+    wrong = SkewedClock(clock, Skew(ppm=80, step_ns=SECOND), START)
+    claiming = Claiming(wrong.clock, lambda: None, claimed.append)
+    clock.advance(10 * SECOND)
+    claiming.look()
+    assert claimed == []

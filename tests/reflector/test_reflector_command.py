@@ -159,3 +159,11 @@ def test_without_ipv6_it_listens_on_ipv4_alone(tmp_path: Path) -> None:
     ran = subprocess.run([*words, "--listen", "::1"], capture_output=True, text=True, check=False)
     assert ran.returncode == 5
     assert ran.stderr == "cannot listen on ::1: this kernel has no ipv6\n"
+
+
+def test_more_addresses_than_it_can_listen_on() -> None:
+    words = [word for at in range(65) for word in ("--listen", f"127.9.9.{at + 1}")]
+    code, said = refused(*words)
+    assert code == 2
+    assert "65 addresses" in " ".join(said.split())
+    assert "at most 64" in " ".join(said.split())

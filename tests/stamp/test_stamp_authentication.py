@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pathbudget.probes.errors import ConfigError
-from pathbudget.probes.stamp.authentication import Key, ReplayWindow, read_keys
+from pathbudget.probes.stamp.authentication import OVERTAKEN_NS, Key, ReplayWindow, read_keys
 
 SECRET = bytes(range(32))
 
@@ -121,6 +121,16 @@ def test_a_sender_whose_clock_was_set_back_a_little_is_still_heard() -> None:
     window = ReplayWindow(0, 1_000)
     assert window.admit(1, 2_000)
     assert window.admit(2, 1_500)
+
+
+def test_before_a_session_there_is_a_second_and_before_one_that_began_again_nothing_heard() -> None:
+    at = 10 * OVERTAKEN_NS
+    window = ReplayWindow(5, at)
+    assert [window.admit(6, at - OVERTAKEN_NS + after) for after in (-1, 0)] == [False, True]
+    assert window.admit(7, at + 10)
+    assert window.admit(5, at + 20)  # began again
+    assert not window.admit(8, at + 10)
+    assert window.admit(6, at + 11)  # left at once with it
 
 
 @settings(max_examples=40, deadline=None)
