@@ -33,7 +33,7 @@ def waterfall(lookup: Lookup) -> Chart:
             views.append(_view(tier, bars[:BARS]))
             left = max(left, len(bars) - BARS)
     note = f"{left} lighter regions are not drawn; the tables have them." if left > 0 else ""
-    return Chart(views, width=600, note=note)
+    return Chart(views, width=340, note=note)
 
 
 def _bars(lookup: Lookup, tier: TierInfo) -> Bars:

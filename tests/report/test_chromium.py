@@ -247,6 +247,24 @@ def test_charts_are_drawn_and_nothing_is_wrong(
     assert seen["places"] > 1000
 
 
+HINTS = """(() => [...document.querySelectorAll("section > .scroll, figure > .scroll")].map(box => [
+  box.previousElementSibling.hidden,
+  box.clientWidth > 0 && !box.querySelector(".chart") && box.scrollWidth > box.clientWidth + 1,
+]))()"""
+STACKED = "getComputedStyle(document.querySelector('.stacked tr')).display"
+
+
+@pytest.mark.parametrize(("width", "display"), [(1280, "table-row"), (390, "block")])
+def test_what_does_not_fit_says_so_and_the_first_table_becomes_cards(
+    browser: Browser, tmp_path: Path, evaluation: Evaluation, width: int, display: str
+) -> None:
+    opened(browser, tmp_path, evaluation, width)
+    hints = browser.evaluate(HINTS)
+    assert all(hidden is not wide for hidden, wide in hints)
+    assert any(wide for _, wide in hints) is (width == 390)
+    assert browser.evaluate(STACKED) == display
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_hostile_names_neither_run_nor_widen_the_page(
     browser: Browser, tmp_path: Path, hostile: Evaluation, width: int
