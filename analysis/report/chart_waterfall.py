@@ -41,7 +41,7 @@ def _bars(lookup: Lookup, tier: TierInfo) -> Bars:
     ordered = sorted(chosen.assignments, key=lambda a: -a.weight) if chosen else []
     found = ((a.region, a.site, lookup.headline(tier.name, a.region, a.site)) for a in ordered)
     return [
-        (f"{label(lookup.region(region), 22)} → {label(lookup.site(site), 18)}", line)
+        (f"{label(lookup.region(region), 22)}<br>→ {label(lookup.site(site), 18)}", line)
         for region, site, line in found
         if line is not None
     ]
@@ -58,7 +58,7 @@ def _view(tier: TierInfo, bars: Bars) -> View:
     layout = base_layout(
         barmode="stack",
         bargap=0.35,
-        xaxis=axis("milliseconds of one request", range=[0, 1.22 * reach], rangemode="tozero"),
+        xaxis=axis("ms of one request", range=[0, 1.45 * reach], rangemode="tozero"),
         yaxis=named_axis(names, range=[len(names) - 0.5, -0.7]),
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
