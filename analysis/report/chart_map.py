@@ -58,7 +58,7 @@ def world_map(lookup: Lookup) -> Chart:
         _view(lookup, regions, sites, frame, pairs, ", ".join(names))
         for pairs, names in (groups or {(): ["all"]}).items()
     ]
-    return Chart(views, width=320, note=note + CREDIT)
+    return Chart(views, width=600, note=note + CREDIT)
 
 
 def _where(place: RegionInfo | SiteInfo) -> tuple[float, float]:
