@@ -249,7 +249,8 @@ def test_charts_are_drawn_and_nothing_is_wrong(
 
 HINTS = """(() => [...document.querySelectorAll("section > .scroll, figure > .scroll")].map(box => [
   box.previousElementSibling.hidden,
-  box.clientWidth + 1 < (parseFloat(box.querySelector(".chart")?.style.minWidth) || box.scrollWidth),
+  box.clientWidth + 1 <
+    (parseFloat(box.querySelector(".chart")?.style.minWidth) || box.scrollWidth),
 ]))()"""
 STACKED = "getComputedStyle(document.querySelector('.stacked tr')).display"
 
