@@ -10,9 +10,17 @@ PIP := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip
 demo: setup-demo  ## measure an emulated internet and write a report
 	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
 
+# Tests that compute and keep no time: they may run side by side. All others have the machine to themselves.
+SIDE_BY_SIDE := $(addprefix tests/,analysis importers report repository sites stamp store variation)
+
 test: setup  ## all tests; the lab tests need namespaces
 	@sh .ci/system-packages
+ifdef TEST_OPTIONS
 	@$(BIN)/python -m pytest $(TEST_OPTIONS)
+else
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(SIDE_BY_SIDE)
+	@$(BIN)/python -m pytest $(addprefix --ignore=,$(SIDE_BY_SIDE))
+endif
 
 check: lint mypy pyright  ## lint, types, layers, spelling; -j2 runs the two type checkers at once
 

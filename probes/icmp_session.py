@@ -230,9 +230,7 @@ class IcmpSession:
         echo = icmp_wire.parse_request(self._family, error.quoted)
         if echo is not None:
             checksum = int.from_bytes(error.quoted[2:4], "big")
-            quoted = QuotedEcho(
-                error.icmp_type, error.icmp_code, error.destination, echo, checksum
-            )
+            quoted = QuotedEcho(error.icmp_type, error.icmp_code, error.destination, echo, checksum)
             # The kernel gives a socket only errors about its own identifier.
             self._failed(quoted, error.responder, error.kernel_unix_ns, answered, checked=True)
 

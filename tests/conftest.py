@@ -8,6 +8,7 @@ import functools
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ NOTES = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOTES] = []
+    os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and our messages are wrapped by it
 
 
 @functools.cache
@@ -76,6 +78,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not_run:
         parts = "; ".join(f"{count} because {reason}" for reason, count in not_run.items())
         terminalreporter.write_line(f"Not run: {parts}.", yellow=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands what it has to say to the one that writes the summary."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["not_run"] = session.config.stash.get(NOT_RUN, {})
+        output["notes"] = session.config.stash.get(NOTES, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker collects all tests, so every one leaves out the same; notes are its own."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[NOT_RUN] = output.get("not_run", {})
+    node.config.stash[NOTES] += output.get("notes", [])
 
 
 @pytest.fixture(scope="session")

@@ -102,7 +102,7 @@ def _with_count(error: ConfigError) -> str:
 
 
 def _refused(error: OSError) -> str:
-    """``/root/x: Permission denied``; where no file is named, it may be the output itself."""
+    """``/srv/x: Permission denied``; where no file is named, it may be the output itself."""
     why = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {why}"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pathbudget.agents.ping.directions import Directions
 from pathbudget.agents.ping.in_order import InOrder, Numbered
-from pathbudget.agents.ping.load_rate import OwnLoad
+from pathbudget.agents.ping.load_rate import OurLoad
 from pathbudget.agents.ping.outages import Outage, OutageWatch
 from pathbudget.agents.ping.phases import OURS, OWN_LOAD, Phase
 from pathbudget.agents.ping.sketch import Sketch
@@ -115,7 +115,7 @@ class HostState:
         self.last_outage: Outage | None = None
         self.last_ns: int | None = None
         self.strip = Strip(start_unix_ns, column_ns, timeout_ns)
-        self.own_load: OwnLoad | None = None
+        self.own_load: OurLoad | None = None
         """What our own load came to; None where there is none."""
         self._order: InOrder[Result | None] = InOrder(timeout_ns)
         self._before: dict[int | None, int] = {}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pathbudget.agents.ping.load_rate import LoadRate, OwnLoad
+from pathbudget.agents.ping.load_rate import LoadRate, OurLoad
 from pathbudget.agents.ping.phases import Phase, Phases
 from pathbudget.probes.clock import Clock
 from pathbudget.probes.contract import Probe, Shot
@@ -99,7 +99,7 @@ class LoadRun:
         self._usual_loss = usual_loss
         self._heard_ns = 0
 
-    def report(self) -> OwnLoad:
+    def report(self) -> OurLoad:
         """What came of it so far."""
         return self.rate.report(self._clock.monotonic_ns())
 

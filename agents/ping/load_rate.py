@@ -31,7 +31,7 @@ QUEUE_RATIO, QUEUE_NS = 1.25, 3_000_000
 """Round trips grow by this and by so much: a queue was filled, that is the path's own limit."""
 
 
-class OwnLoad(NamedTuple):
+class OurLoad(NamedTuple):
     """What was asked for and what came of it, bits per second of UDP payload one way.
 
     `sent` and `answered` are packets in all; the rates are those once the rate was found, None
@@ -137,7 +137,7 @@ class LoadRate:
                 if not self.limited:
                     self.now = min(self._asked, 2 * self.now)
 
-    def report(self, now_ns: int) -> OwnLoad:
+    def report(self, now_ns: int) -> OurLoad:
         """What came of it so far."""
         known = self._settled(now_ns if self._closed_ns is None else self._closed_ns)
         steady = [one for one in known if one.steady]
@@ -146,7 +146,7 @@ class LoadRate:
         limited = self.limited
         if steady and sent_bps is not None and sent_bps < KEEPS_UP * self.now:
             limited = f"{limited} This host sends only {megabits(sent_bps)} Mbit/s of load.".strip()
-        return OwnLoad(
+        return OurLoad(
             self._asked,
             sent_bps,
             self._bps(found, sum(one.answered for one in found)),

@@ -8,7 +8,7 @@ from pathbudget.agents.ping import words
 from pathbudget.agents.ping.directions import ENOUGH, DirectionFigures
 from pathbudget.agents.ping.figures import Figures, figures, load_figures
 from pathbudget.agents.ping.host_state import HostState
-from pathbudget.agents.ping.load_rate import OwnLoad, megabits
+from pathbudget.agents.ping.load_rate import OurLoad, megabits
 from pathbudget.agents.ping.phases import Phase
 from pathbudget.agents.ping.smoke import smoke_line
 from pathbudget.probes.record import Direction
@@ -123,7 +123,7 @@ def _load_lines(state: HostState, shown: Figures) -> list[str]:
     return lines
 
 
-def _own_load_lines(state: HostState, load: OwnLoad) -> list[str]:
+def _own_load_lines(state: HostState, load: OurLoad) -> list[str]:
     """What the load really was, and what was lost with it."""
     asked, sent, answered = (
         words.DASH if one is None else megabits(one)

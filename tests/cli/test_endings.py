@@ -39,7 +39,7 @@ def test_a_folder_that_cannot_be_made_is_one_line_with_path_and_reason(
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (PermissionError(13, "Permission denied", "/root/x"), "/root/x: Permission denied"),
+        (PermissionError(13, "Permission denied", "/srv/x"), "/srv/x: Permission denied"),
         (OSError(28, "No space left on device", "/a"), "/a: No space left on device"),
         (OSError(24, "Too many open files"), "the system refuses: Too many open files"),
     ],

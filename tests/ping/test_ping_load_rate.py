@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pathbudget.agents.ping.load_rate import FIRST_BITS_PER_SECOND, LoadRate, OwnLoad
+from pathbudget.agents.ping.load_rate import FIRST_BITS_PER_SECOND, LoadRate, OurLoad
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -42,7 +42,7 @@ def run(asked_bps: int, path: Path, seconds: int = 12, usual_loss: float = 0.0) 
     return rate
 
 
-def report(rate: LoadRate) -> OwnLoad:
+def report(rate: LoadRate) -> OurLoad:
     return rate.report(60 * SECOND)
 
 

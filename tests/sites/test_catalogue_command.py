@@ -74,9 +74,9 @@ def test_faults_go_to_stderr_with_exit_2(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert result.stdout == ""
     lines = result.stderr.splitlines()
-    assert len(lines) == 3
+    assert max(map(len, lines)) <= 80 or str(path) in lines[0]
     assert "region[0].latitude" in result.stderr
-    assert lines[2] == "2 faults; nothing was loaded."
+    assert lines[-1] == "2 faults; nothing was loaded."
 
 
 def test_list_shows_all_that_ships_in_80_columns() -> None:
@@ -149,5 +149,5 @@ def test_distance_between_names_and_coordinates(file: Path) -> None:
 def test_no_such_place(place: str, said: str) -> None:
     result = run("distance", place, "dallas")
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert said in " ".join(result.stderr.split())
     assert result.stdout == ""
