@@ -10,16 +10,17 @@ PIP := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip
 demo: setup-demo  ## measure an emulated internet and write a report
 	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
 
-# Tests that compute and keep no time: they may run side by side. All others have the machine to themselves.
-SIDE_BY_SIDE := $(addprefix tests/,analysis importers report repository sites stamp store variation)
+# These hold measurements against the truth, or take ports of their own: they have the machine to themselves. All others
+# mostly wait, and do it side by side.
+ALONE := $(addprefix tests/,demo lab loopback quick)
 
 test: setup  ## all tests; the lab tests need namespaces
 	@sh .ci/system-packages
 ifdef TEST_OPTIONS
 	@$(BIN)/python -m pytest $(TEST_OPTIONS)
 else
-	@$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(SIDE_BY_SIDE)
-	@$(BIN)/python -m pytest $(addprefix --ignore=,$(SIDE_BY_SIDE))
+	@$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile $(addprefix --ignore=,$(ALONE))
+	@$(BIN)/python -m pytest $(ALONE)
 endif
 
 check: lint mypy pyright  ## lint, types, layers, spelling; -j2 runs the two type checkers at once
