@@ -74,8 +74,10 @@ def test_faults_go_to_stderr_with_exit_2(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert result.stdout == ""
     lines = result.stderr.splitlines()
-    assert max(map(len, lines)) <= 80 or str(path) in lines[0]
+    assert result.stderr.count(f"{path}:") == len(["latitude", "longitude"])
+    assert all(len(line) <= 80 or line == f"{path}:" for line in lines)
     assert "region[0].latitude" in result.stderr
+    assert "region[0].longitude" in result.stderr
     assert lines[-1] == "2 faults; nothing was loaded."
 
 
