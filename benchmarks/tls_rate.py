@@ -30,7 +30,7 @@ from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily, Sample, Target
-from pathbudget.probes.tls import TLS
+from pathbudget.probes.tls.probe import TLS
 
 HERE = "127.0.0.1"
 TIMEOUT_NS = 10_000_000_000

@@ -29,6 +29,7 @@ WORDS: Sequence[type[StrEnum]] = (
     record.Metric,
     record.Stage,
     record.SyncState,
+    record.Transport,
 )
 
 

@@ -32,6 +32,7 @@ from pathbudget.probes.record import (
     Failure,
     FailureKind,
     Measurement,
+    Note,
     Sample,
     Stage,
     Stamps,
@@ -179,7 +180,9 @@ def _values(
             parts[parent] = list(map(attrgetter(parent), records))
         found = parts[parent]
         if column.kind is Kind.JSON:
-            yield [msgspec.json.encode(value).decode() if value else "{}" for value in found]
+            yield [
+                value if value is None else msgspec.json.encode(value).decode() for value in found
+            ]
         elif column.kind is Kind.COUNTS:
             yield [list(counts.items()) for counts in found]
         elif not dot:
@@ -255,6 +258,8 @@ def _sample(
     flags: list[str] | None,
     flow: int | None,
     error_ns: int | None,
+    part: int | None,
+    notes: str | None,
     *offsets: int | None,
 ) -> Sample:
     """In the order of `SAMPLE_COLUMNS`; `offsets` in that of `Stamps`."""
@@ -277,4 +282,6 @@ def _sample(
         flow,
         error_ns,
         None if all(offset is None for offset in offsets) else Stamps(*offsets),
+        part,
+        None if notes is None else msgspec.json.decode(notes, type=dict[str, Note]),
     )

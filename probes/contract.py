@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from pathbudget.probes.record import AddressFamily, Sample, Target
+from pathbudget.probes.record import AddressFamily, Sample, Target, Transport
 
 if TYPE_CHECKING:
     from pathbudget.probes.clock import Clock
@@ -133,3 +133,5 @@ class ProbeSpec:
     own_port: bool = False
     """Whether it speaks to something of its own at a target, on `default_port`: the port that a
     catalogue gives is then another service's."""
+    transport: Callable[[Options], Transport | None] = lambda _: None
+    """What carries its requests; None of a probe that makes none."""

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import msgspec
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the record schema, counted apart from the package (docs/record-schema.md)."""
 
 
@@ -33,8 +33,21 @@ class ConnectionMode(StrEnum):
 
     COLD = "cold"
     RESUMED = "resumed"
-    EARLY_DATA = "early_data"
+    """The request leaves with the first packet of a resumed handshake (0-RTT), and was accepted."""
+    IDLE = "idle"
+    """Reused after lying idle past the retransmission timer: slow start begins again (RFC 5681)."""
     WARM = "warm"
+
+
+class Transport(StrEnum):
+    """What carries requests. Each is a series of its own."""
+
+    TLS = "tls"
+    """TLS 1.3 over TCP."""
+    QUIC = "quic"
+    """QUIC, with TLS 1.3 inside (RFC 9000, RFC 9001)."""
+    TCP = "tcp"
+    """TCP without encryption."""
 
 
 class Metric(StrEnum):
@@ -61,10 +74,41 @@ class Metric(StrEnum):
     """Payload sent on an open TCP connection to the last byte of the same payload back."""
     TLS_HANDSHAKE = "tls_handshake"
     """ClientHello sent to the last byte of the server's flight received (RFC 8446)."""
+    QUIC_HANDSHAKE = "quic_handshake"
+    """First Initial sent to the datagram received that completes the server's flight (RFC 9001)."""
     SETUP = "setup"
-    """What a new connection costs before the request can leave: resolve + connect + TLS."""
+    """What a new connection costs before the request can leave: resolve + connect + TLS, or resolve
+    + QUIC. Of early data without the handshake that the request travels in; zero on a warm one."""
     CLIENT_COMPUTE = "client_compute"
     """CPU time that our own client spent in the handshake; never part of a network number."""
+    SEND = "send"
+    """First byte of the request sent to its last byte sent."""
+    WAIT = "wait"
+    """Last byte of the request sent to the first byte of the answer received."""
+    RECEIVE = "receive"
+    """First byte of the answer received to its last byte."""
+    TTFB = "ttfb"
+    """First byte of the request sent to the first byte of the answer received."""
+    TTFB_ANONYMOUS = "ttfb_anonymous"
+    """The same of the same request without its credentials, in the same shot."""
+    FIRST_BYTE = "first_byte"
+    """Begin of the shot (resolve, connect or send, whichever comes first) to the first byte of the
+    answer: what a user waits for."""
+    UPLOAD = "upload"
+    """First byte of the request body sent to the answer that its last byte has been read, without
+    the time that the other end says it took to answer."""
+    UPLOAD_ACKNOWLEDGED = "upload_acknowledged"
+    """First byte of the request body sent to the acknowledgement of its last one, by the kernel."""
+    TTFT = "ttft"
+    """Request sent to the first chunk of an answer that carries content (a token)."""
+    DELIVERY_GAP = "delivery_gap"
+    """Arrival of a chunk of a stream minus that of the chunk before it; `Sample.part` counts."""
+    DELIVERY_VARIATION = "delivery_variation"
+    """Delivery gap minus send gap, by the sender's stamps (RFC 3393). May be negative."""
+    DNS_HIT = "dns_hit"
+    """Question to answer for a name that the resolver has at hand."""
+    DNS_MISS = "dns_miss"
+    """Question to answer for a name that nobody has asked for before."""
 
 
 class FailureKind(StrEnum):
@@ -83,6 +127,9 @@ class FailureKind(StrEnum):
     CERTIFICATE = "certificate"
     PROTOCOL = "protocol"
     NOT_RESUMED = "not_resumed"
+    EARLY_DATA_REJECTED = "early_data_rejected"
+    UNAVAILABLE = "unavailable"
+    STATUS = "status"
     PERMISSION = "permission"
     LOCAL = "local"
     CORRUPT = "corrupt"
@@ -149,6 +196,24 @@ class Flag(StrEnum):
     """Measured while our own traffic loaded the path (off by default)."""
     HOST_BUSY = "host_busy"
     """This host was late by more than `HOST_BUSY_NS` to send, or to read what the kernel had."""
+    HELLO_RETRY = "hello_retry"
+    """The server asked for another ClientHello: one more round trip (RFC 8446, 4.1.4)."""
+    SECOND_FLIGHT = "second_flight"
+    """The server's first flight did not fit its initial window: one more round trip."""
+    RETRY = "retry"
+    """The server made the client prove its address first: one more round trip (RFC 9000, 8.1)."""
+    VERSION_NEGOTIATION = "version_negotiation"
+    """The server does not speak the version offered: one more round trip (RFC 9000, 6)."""
+    AMPLIFICATION_STALL = "amplification_stall"
+    """The server had to stop at three times what it had received (RFC 9000, 8.1)."""
+    FLOW_STALL = "flow_stall"
+    """Sending stopped because the other end's flow-control window was full (HTTP/2, QUIC)."""
+    TRUNCATED = "truncated"
+    """The answer over UDP was cut short, and asked for again over TCP (RFC 7766)."""
+    RETRIED = "retried"
+    """The number contains the timer of a repeated question or packet: it is no round trip."""
+    LOW_CONFIDENCE = "low_confidence"
+    """Two events that the number lies between came in one packet, or could not be told apart."""
     RECONSTRUCTED = "reconstructed"
     """Worked out of the minimum, mean and maximum that somebody else's tool gave; order unknown."""
 
@@ -167,6 +232,10 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     icmp_code: int | None = None
     direction: Direction | None = None
     """Which way it was lost; None where that cannot be told."""
+
+
+Note = str | int | float | bool
+"""Something that a probe saw: a group, a status, a number of bytes."""
 
 
 class Stamps(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -196,7 +265,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `responder` is the address that answered where it is not the address probed. `flow` tells the
     flows of one series apart (source port, or ICMP identifier) that ECMP may send along different
     paths. `error_ns` is the stated error of clocks that are not one and the same; None on a one-way
-    number means that nobody vouches for them.
+    number means that nobody vouches for them. `part` counts the parts of one shot, as the chunks
+    of a stream. `notes` are what the probe saw besides the number (each probe's page lists them).
     """
 
     seq: int
@@ -213,6 +283,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     flow: int | None = None
     error_ns: int | None = None
     stamps: Stamps | None = None
+    part: int | None = None
+    notes: dict[str, Note] | None = None
 
     def __post_init__(self) -> None:
         if (self.value_ns is None) == (self.failure is None):
@@ -314,3 +386,5 @@ class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     noise: NoiseFloor | None = None
     counters: dict[str, int] = {}
     """Replies that are no samples: ``foreign``, ``late``, ``duplicate``, ``corrupt`` ..."""
+    transport: Transport | None = None
+    """What carries the requests of this probe; None of a probe that makes none."""

@@ -24,11 +24,14 @@ def _lift_schedule(raw: Raw) -> Raw:
 
 
 def _as_it_is(raw: Raw) -> Raw:
-    """2 -> 3: only fields that may be absent came in (stamps, flow, error, direction)."""
+    """Only fields that may be absent came in.
+
+    2 -> 3: stamps, flow, error, direction. 3 -> 4: transport, part, notes.
+    """
     return raw
 
 
-STEPS: Mapping[int, Callable[[Raw], Raw]] = {1: _lift_schedule, 2: _as_it_is}
+STEPS: Mapping[int, Callable[[Raw], Raw]] = {1: _lift_schedule, 2: _as_it_is, 3: _as_it_is}
 """Key: the version that the step starts from."""
 
 

@@ -11,7 +11,7 @@ from pathbudget.probes.errors import Fault
 from pathbudget.probes.icmp import ICMP
 from pathbudget.probes.stamp.probe import STAMP
 from pathbudget.probes.tcp import TCP
-from pathbudget.probes.tls import TLS
+from pathbudget.probes.tls.probe import TLS
 
 ENTRY_POINT_GROUP = "pathbudget.probes"
 _log = logging.getLogger(__name__)

@@ -15,6 +15,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 IN_CI = os.environ.get("CI") == "true"
+PROGRAMS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+PACKAGES = {
+    "tshark": "tshark",
+    "openssl": "openssl",
+    "nginx": "nginx-light",
+    "caddy": "caddy",
+    "gtlsserver": "ngtcp2-server",
+    "unbound": "unbound",
+    "knotd": "knot",
+    "dnsdist": "dnsdist",
+}
+"""Program to Debian package (.ci/system-packages installs them)."""
 NOT_RUN = pytest.StashKey[dict[str, int]]()
 NOTES = pytest.StashKey[list[str]]()
 """Lines for the end of the run: what a person must know of how a test came to pass."""
@@ -31,15 +43,17 @@ def why_missing(thing: str) -> str | None:
     if thing == "chromium":
         found = any(shutil.which(name) for name in ("chromium", "google-chrome"))
         return None if found else "the Debian package chromium is not installed"
-    if thing == "tshark":
-        return None if shutil.which(thing) else "the Debian package tshark is not installed"
+    if thing in PACKAGES:
+        found = shutil.which(thing, path=PROGRAMS)
+        return None if found else f"the Debian package {PACKAGES[thing]} is not installed"
     if thing == "lab":
         from pathbudget.agents.lab.capability import why_not
 
         return why_not()
     if thing == "data":
         return None if SHARED_DATA.is_dir() else f"no folder {SHARED_DATA.name} of real results"
-    raise pytest.UsageError(f"unknown need {thing!r}; known: chromium, tshark, lab, data")
+    known = ", ".join(("chromium", "lab", "data", *PACKAGES))
+    raise pytest.UsageError(f"unknown need {thing!r}; known: {known}")
 
 
 def needs_of(item: pytest.Item) -> list[str]:

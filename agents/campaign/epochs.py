@@ -69,4 +69,5 @@ def envelope(
         options={**series.options, "timeout_ns": series.timeout_ns, "run": plan.run_id},
         schedule=f"{schedule_text(series, plan.seed)} {scheduling}".rstrip(),
         software=software,
+        transport=epoch.spec.transport(series.options),
     )

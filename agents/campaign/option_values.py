@@ -11,7 +11,7 @@ from pathbudget.probes.contract import Option, Options, ProbeSpec
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.stamp.probe import key_of
 from pathbudget.probes.table import check_options
-from pathbudget.probes.tls_client import client_context
+from pathbudget.probes.tls.client import client_context
 from pathbudget.sites.entry import Entry, show
 
 LAB_CA = "lab:ca"

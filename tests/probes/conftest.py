@@ -21,7 +21,7 @@ from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork, FakePath
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily, Sample
-from pathbudget.probes.tls import TLS
+from pathbudget.probes.tls.probe import TLS
 
 MS = 1_000_000
 

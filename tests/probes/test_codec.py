@@ -160,7 +160,7 @@ def test_fields_of_others_are_ignored_at_every_level() -> None:
 
 def test_the_version_may_stand_anywhere_in_the_line() -> None:
     line = encode_line(SMALL).strip()
-    moved = line[:-1].replace(b'"schema":3,', b"") + b', "schema": 3}'
+    moved = line[:-1].replace(b'"schema":4,', b"") + b', "schema": 4}'
     assert decode_line(moved) == SMALL
 
 

@@ -12,7 +12,7 @@ from pathbudget.probes.errors import Fault
 from pathbudget.probes.icmp import ICMP
 from pathbudget.probes.table import BUILTIN, check_options, probe_table
 from pathbudget.probes.tcp import TCP
-from pathbudget.probes.tls import TLS
+from pathbudget.probes.tls.probe import TLS
 
 
 @pytest.fixture(autouse=True)

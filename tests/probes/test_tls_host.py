@@ -17,7 +17,7 @@ from pathbudget.probes.record import (
     Sample,
     Stage,
 )
-from pathbudget.probes.tls import TLS
+from pathbudget.probes.tls.probe import TLS
 
 MS = 1_000_000
 Until = Callable[[Callable[[], object]], Awaitable[None]]

@@ -31,8 +31,8 @@ from pathbudget.probes.record import (
     Metric,
     Sample,
 )
-from pathbudget.probes.tls_client import TlsClient, client_context
-from pathbudget.probes.tls_tickets import Tickets, server_of
+from pathbudget.probes.tls.client import TlsClient, client_context
+from pathbudget.probes.tls.tickets import Tickets, server_of
 
 TICKET_WAIT_NS = 300_000_000
 """How long a ticket is waited for after the handshake, at least; 4 handshakes where longer."""

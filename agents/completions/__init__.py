@@ -1,0 +1,1 @@
+"""A small OpenAI-compatible server with scripted timing: what `completion` probes are tested on."""

@@ -1,0 +1,1 @@
+"""DNS over UDP, TCP, TLS, HTTPS and QUIC, and the `dns` probe."""

@@ -1,0 +1,1 @@
+"""The `token_stream` and `completion` probes: how evenly an answer arrives."""

@@ -1,0 +1,1 @@
+"""The `upload` probe: what a prompt costs to send."""
