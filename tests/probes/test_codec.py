@@ -26,6 +26,7 @@ from pathbudget.probes.record import (
     Stamps,
     SyncState,
     Target,
+    Transport,
     Vantage,
 )
 
@@ -73,6 +74,8 @@ FULL = Measurement(
             flow=33_434,
             error_ns=1_200_000,
             stamps=Stamps(-45_000, -5_000, 0, None, 15_200_000),
+            part=2,
+            notes={"group": "X25519", "bytes": 720, "share": 0.5, "kernel": True},
         ),
         Sample(
             seq=4,
@@ -104,13 +107,22 @@ FULL = Measurement(
         11_000, ClockSource.KERNEL, 60_000, 180_000, 0.01, 90_000, 70_000, 50_000, False
     ),
     counters={"foreign": 2},
+    transport=Transport.TLS,
 )
 
 
 def test_the_format_on_disk_is_what_it_was() -> None:
-    kept = (RECORDS / "schema-3.jsonl").read_bytes()
+    kept = (RECORDS / "schema-4.jsonl").read_bytes()
     assert encode_line(SMALL) + encode_line(FULL) == kept
-    assert list(read_lines(RECORDS / "schema-3.jsonl")) == [SMALL, FULL]
+    assert list(read_lines(RECORDS / "schema-4.jsonl")) == [SMALL, FULL]
+
+
+def test_a_file_of_schema_3_loads_without_what_it_could_not_say() -> None:
+    small, full = read_lines(RECORDS / "schema-3.jsonl")
+    assert small == SMALL
+    assert full.transport is None
+    assert full.samples[0].stamps == FULL.samples[0].stamps
+    assert (full.samples[0].part, full.samples[0].notes) == (None, None)
 
 
 def test_a_file_of_schema_2_loads_without_what_it_could_not_say() -> None:
@@ -171,15 +183,15 @@ GOOD = encode_line(FULL)
     ("line", "message"),
     [
         (
-            b'{"schema":4}',
-            "schema: written by a newer pathbudget; schema 4, this one reads up to 3",
+            b'{"schema":5}',
+            "schema: written by a newer pathbudget; schema 5, this one reads up to 4",
         ),
         (b'{"id":"x"}', "schema: missing; every record says its schema version"),
-        (b'{"schema":"3"}', "schema: '3' is no version; expected 1 to 3"),
-        (b'{"schema":true}', "schema: True is no version; expected 1 to 3"),
-        (b'{"schema":0}', "schema: 0 is no version; expected 1 to 3"),
-        (b'{"schema":3,"id":5}', "id: Expected `str`, got `int`"),
-        (b'{"schema":3,"id":"x"}', "the record: Object missing required field `vantage`"),
+        (b'{"schema":"3"}', "schema: '3' is no version; expected 1 to 4"),
+        (b'{"schema":true}', "schema: True is no version; expected 1 to 4"),
+        (b'{"schema":0}', "schema: 0 is no version; expected 1 to 4"),
+        (b'{"schema":4,"id":5}', "id: Expected `str`, got `int`"),
+        (b'{"schema":4,"id":"x"}', "the record: Object missing required field `vantage`"),
         (b'{"schema":1,"options":[]}', "options: Expected `object`, got `array`"),
         (b'{"schema":1,"options":{"schedule":5}}', "schedule: Expected `str`, got `int`"),
         (b"[1]", "the record: Expected `object`, got `array`"),
@@ -193,7 +205,7 @@ GOOD = encode_line(FULL)
             GOOD.replace(b'"value_ns":-7,', b""),
             "samples[0]: a sample has either value_ns or failure, never both or neither",
         ),
-        (b'{"schema":3,"id":"\xff"}', "no valid JSON: Invalid UTF-8 encoded string"),
+        (b'{"schema":4,"id":"\xff"}', "no valid JSON: Invalid UTF-8 encoded string"),
         (b'{"schema":' + b"[" * 100_000, "no valid JSON: maximum recursion depth exceeded"),
     ],
 )
