@@ -33,6 +33,7 @@ class ConnectionMode(StrEnum):
 
     COLD = "cold"
     RESUMED = "resumed"
+    EARLY_DATA = "early_data"
     """The request leaves with the first packet of a resumed handshake (0-RTT), and was accepted."""
     IDLE = "idle"
     """Reused after lying idle past the retransmission timer: slow start begins again (RFC 5681)."""
