@@ -1,4 +1,4 @@
-"""`pathbudget reflector`: what STAMP probes talk to, at a site that you control."""
+"""`pathbudget reflector`: what probes talk to, at a site that you control."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import reports_errors
+from pathbudget.probes.reflector_http import HTTPS_PORT
 
 if TYPE_CHECKING:
     from pathbudget.agents.reflector.runner import Reflector
@@ -49,6 +50,33 @@ def reflector(
     idle: Annotated[
         float, typer.Option(min=1, max=86_400, help="Seconds until a silent session is forgotten.")
     ] = 900.0,
+    https_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="TCP and UDP port of HTTPS; 0: none.")
+    ] = HTTPS_PORT,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Certificate chain to show (PEM), as ACME clients write it.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+    certificate_directory: Annotated[
+        Path | None, typer.Option(help="Where our own certificate is kept, and ca.pem.")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="Name or address for our own certificate; may be repeated."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="Uploads and streams only with a bearer token of this file."),
+    ] = None,
+    quic_retry: Annotated[
+        bool, typer.Option("--quic-retry", help="Have every QUIC client show its address first.")
+    ] = False,
+    max_connections: Annotated[
+        int, typer.Option(min=1, max=10_000, help="HTTPS connections open at most.")
+    ] = 512,
+    max_per_network: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Of these from one /24 (IPv6: /48).")
+    ] = 256,
     status_every: Annotated[
         float | None, typer.Option(min=0.1, max=86_400, help="Seconds between status lines.")
     ] = None,
@@ -62,7 +90,7 @@ def reflector(
         int | None, typer.Option(min=1, help="Write 'ready' to this descriptor when listening.")
     ] = None,
 ) -> None:
-    """Answer STAMP test packets (RFC 8762), one for one and never larger.
+    """Answer STAMP (RFC 8762), HTTPS and HTTP/3: what a site runs to be measured.
 
     Contacts nobody. Runs until SIGTERM or Ctrl-C and says then what it has counted.
     """
@@ -74,18 +102,34 @@ def reflector(
         read_addresses,
         read_networks,
     )
+    from pathbudget.agents.reflector.serving.limits import Limits
+    from pathbudget.agents.reflector.serving.options import (
+        HttpsOptions,
+        read_certificate,
+        read_tokens,
+    )
     from pathbudget.agents.reflector.status import Status, json_line, text_line
     from pathbudget.probes.stamp.authentication import read_keys
 
+    networks = read_networks(allow or [])
+    https = HttpsOptions(
+        port=https_port,
+        certificate=read_certificate(certificate, key, certificate_directory, tuple(name or ())),
+        retry=quic_retry,
+        tokens=read_tokens(token_file) if token_file else (),
+        allowed=networks,
+        limits=Limits(connections=max_connections, connections_per_network=max_per_network),
+    )
     options = Options(
         addresses=read_addresses(listen or []),
         port=port,
         stateless=stateless,
         keys=tuple(read_keys(key_file).values()) if key_file else (),
-        allowed=read_networks(allow or []),
+        allowed=networks,
         rates=Rates(rate, total_rate),
         max_sessions=max_sessions,
         idle_ns=round(idle * SECOND_NS),
+        https=https if https_port else None,
     )
 
     def tell(status: Status) -> None:
@@ -99,11 +143,17 @@ def reflector(
                 ready_fd=ready_fd,
                 started=None if ready_fd is not None else _greet,
                 tell=tell,
+                complain=_complain,
                 status_every_s=status_every,
                 duration_s=duration,
             )
         )
     )
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _greet(reflector: "Reflector") -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pathbudget.agents.reflector.limits import DEFAULT_RATES, AllowedNetwork, Rates
+from pathbudget.agents.reflector.serving.options import HttpsOptions
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.stamp.authentication import Key
@@ -33,6 +34,8 @@ class Options:
     rates: Rates = DEFAULT_RATES
     max_sessions: int = 10_000
     idle_ns: int = 900 * SECOND_NS
+    https: HttpsOptions | None = None
+    """None: STAMP alone."""
 
 
 def read_addresses(words: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ GARBAGE_THRESHOLD = 100_000
 @dataclass(frozen=True, slots=True)
 class Service:
     """Everything that one reflector process is told. `tell` gets a status every `status_every_s`
-    and a last one at the end; `duration_s` ends it by itself; `started` is called when it listens.
+    and a last one at the end; `duration_s` ends it by itself; `started` is called when it listens;
+    `complain` gets a line where something is not as it should be.
     """
 
     options: Options
@@ -32,6 +33,7 @@ class Service:
     ready_fd: int | None = None
     started: Callable[[Reflector], None] | None = None
     tell: Callable[[Status], None] | None = None
+    complain: Callable[[str], None] = lambda _line: None
     status_every_s: float | None = None
     duration_s: float | None = None
 
@@ -50,12 +52,15 @@ async def _serve(service: Service) -> Status:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     # What is alive now stays so, and a reply leaves no cycles behind: looking for them costs time.
-    gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
     network = SystemNetwork()
-    reflector = Reflector(network, service.options, service.clock, service.error_estimate)
+    reflector = Reflector(
+        network, service.options, service.clock, service.error_estimate, service.complain
+    )
+    loop.add_signal_handler(signal.SIGHUP, reflector.reload)
     try:
         reflector.open()
+        gc.freeze()
         if _say_ready(service, reflector):
             await _until_stopped(service, reflector, stop)
     finally:

@@ -14,7 +14,10 @@ when it really left goes into the follow-up extension of the next reply of its s
 import asyncio
 import errno
 from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from pathbudget.agents.extras import require
 from pathbudget.agents.reflector.answering import Answering
 from pathbudget.agents.reflector.clock_error import Claiming, ErrorBound, host_error_ns
 from pathbudget.agents.reflector.clocks import HostClock, StampClock
@@ -23,10 +26,15 @@ from pathbudget.agents.reflector.options import SOCKETS, WILDCARDS, Options, fam
 from pathbudget.agents.reflector.status import Status
 from pathbudget.probes.channels import DatagramChannel, Network, PacketOptions
 from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.errors import PrivilegeError, ReflectorError
+from pathbudget.probes.errors import PathbudgetError, PrivilegeError, ReflectorError
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.stamp.reflector_session import ReflectorPolicy, ReflectorSession
 
+if TYPE_CHECKING:
+    from pathbudget.agents.reflector.serving.service import Https
+
+HTTPS_NEEDS = ("aioquic", "cryptography", "h11", "h2", "OpenSSL", "wsproto")
+"""The extra `request`; without it STAMP alone is answered."""
 TTL = 255
 """RFC 8762 section 4.2: who gets it with less sees how many routers it has passed."""
 LOWEST_FREE_PORT = 1024
@@ -45,6 +53,7 @@ class Reflector:
         options: Options,
         clock: StampClock | None = None,
         error_estimate: ErrorBound = host_error_ns,
+        complain: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self.options = options
         self.listening: list[str] = []
@@ -60,6 +69,9 @@ class Reflector:
         self._channels: list[DatagramChannel] = []
         self._counts: Counter[str] = Counter()
         self._claiming: asyncio.Task[None] | None = None
+        self._complain = complain
+        self.https: Https | None = None
+        """None where it is off, or the extra for it is not installed."""
 
     @property
     def description(self) -> str:
@@ -68,7 +80,8 @@ class Reflector:
         how = "authenticated" if self.options.keys else "open to everybody"
         if self.options.allowed and not self.options.keys:
             how = f"open to {', '.join(map(str, self.options.allowed))}"
-        return f"Listening on {where}: UDP {self.port}, {how}."
+        told = f"Listening on {where}: UDP {self.port}, {how}."
+        return told if self.https is None else f"{told} {self.https.description}"
 
     @property
     def port(self) -> int:
@@ -89,6 +102,7 @@ class Reflector:
         try:
             for address in self.options.addresses or WILDCARDS:
                 self._listen(address)
+            self._open_https()
         except BaseException:
             self.close()
             raise
@@ -101,8 +115,15 @@ class Reflector:
         """Stop answering. What has come and was not read is forgotten."""
         if self._claiming is not None:
             self._claiming.cancel()
+        if self.https is not None:
+            self.https.close()
         for channel in self._channels:
             channel.close()
+
+    def reload(self) -> None:
+        """Read the files of the certificate again."""
+        if self.https is not None:
+            self.https.reload()
 
     def status(self, *, final: bool = False) -> Status:
         """What was counted until now."""
@@ -113,8 +134,29 @@ class Reflector:
             sessions=self._session.sessions,
             refused=dict(self._session.refused),
             errors={word: count for word, count in self._counts.items() if word != "received"},
+            https=None if self.https is None else self.https.status(),
             final=final,
         )
+
+    def _open_https(self) -> None:
+        """Listen for HTTPS too; where its libraries are missing, say so and go on."""
+        if self.options.https is None:
+            return
+        try:
+            require("request", *HTTPS_NEEDS)
+        except PathbudgetError as error:
+            self._complain(f"HTTPS is off: {error}")
+            return
+        from pathbudget.agents.reflector.serving.service import Https
+
+        self.https = https = Https(
+            self._network, self._clock, self.options.https, self.listening, self._complain
+        )
+        try:
+            https.open()
+        except BaseException:
+            self.https = None
+            raise
 
     def _listen(self, address: str) -> None:
         """Open one socket. One of the wildcards may be missing where nobody asked for it."""

@@ -17,7 +17,17 @@ class Status(msgspec.Struct, frozen=True):
     refused: dict[str, int]
     errors: dict[str, int]
     """Replies that the kernel refused or that an ICMP error came back for."""
+    https: "HttpsStatus | None" = None
+    """None where HTTPS is off."""
     final: bool = False
+
+
+class HttpsStatus(msgspec.Struct, frozen=True):
+    """HTTPS since its start: connections open now, requests answered, everything else by name."""
+
+    open: int
+    requests: int
+    counts: dict[str, int]
 
 
 def json_line(status: Status) -> str:
@@ -34,6 +44,9 @@ def text_line(status: Status) -> str:
     for what, counts in (("refused", status.refused), ("errors", status.errors)):
         if counts:
             told.append(f"{sum(counts.values())} {what}: {_listed(counts)}")
+    if status.https is not None and status.https.counts:
+        of_https = status.https
+        told.append(f"HTTPS {of_https.requests} requests, {of_https.open} open")
     return "; ".join(told) + "\n"
 
 

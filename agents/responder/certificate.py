@@ -14,7 +14,7 @@ import fcntl
 import ipaddress
 import os
 import ssl
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from pathbudget.probes.errors import ReflectorError
@@ -28,18 +28,32 @@ def server_context(folder: Path, names: Sequence[str]) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    _with_files(folder, names, context.load_cert_chain)
+    return context
+
+
+def certificate_files(folder: Path, names: Sequence[str]) -> tuple[Path, Path]:
+    """The certificate for `names` and its key, as files; makes what is missing in `folder`.
+
+    Raises as `server_context` does.
+    """
+    _with_files(folder, names, lambda _certificate, _key: None)
+    return folder / "server.pem", folder / "server.key"
+
+
+def _with_files(folder: Path, names: Sequence[str], use: Callable[[Path, Path], None]) -> None:
+    """Have the files used while nobody else writes them."""
     try:
         if _is_somebodys_own(folder):
-            context.load_cert_chain(folder / "server.pem", folder / "server.key")
-            return context
+            use(folder / "server.pem", folder / "server.key")
+            return
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             _ensure(folder, names)
-            context.load_cert_chain(folder / "server.pem", folder / "server.key")
+            use(folder / "server.pem", folder / "server.key")
     except OSError as error:  # ssl.SSLError is one
         why = error.strerror or str(error)
         raise ReflectorError(f"{folder}: no usable certificate: {why}") from error
-    return context
 
 
 def subject_names(binds: Sequence[str], names: Sequence[str]) -> list[str]:

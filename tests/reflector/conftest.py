@@ -120,6 +120,8 @@ def command() -> Callable[..., AbstractContextManager[Running]]:
         address = address or fresh_address()
         reader, writer = os.pipe()
         fixed = ["--listen", address, "--port", str(port), "--ready-fd", str(writer)]
+        if "--https-port" not in words:
+            fixed += ["--https-port", "0"]
         program = [sys.executable, "-m", "pathbudget.agents.reflector", *fixed, *words]
         with subprocess.Popen(
             program, pass_fds=[writer], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -21,7 +21,9 @@ SECRET = "00112233445566778899aabbccddeeff"
 
 def refused(*words: str) -> tuple[int, str]:
     """Exit code and stderr of a reflector that does not start."""
-    ran = CliRunner().invoke(application, ["reflector", "--duration", "0.1", *words])
+    ran = CliRunner().invoke(
+        application, ["reflector", "--duration", "0.1", "--https-port", "0", *words]
+    )
     return ran.exit_code, ran.stderr
 
 
