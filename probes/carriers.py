@@ -58,6 +58,8 @@ class Phase:
     began: Moment
     span: StampedInterval
     flags: tuple[str, ...] = ()
+    ended: Moment | None = None
+    """What it ended with, where that was an arrival."""
 
 
 @dataclass(frozen=True, slots=True)

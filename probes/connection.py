@@ -8,7 +8,14 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable
 
-from pathbudget.probes.channels import PLAIN, PacketOptions, QueuedError, Resolution, TcpChannel
+from pathbudget.probes.channels import (
+    PLAIN,
+    PacketOptions,
+    QueuedError,
+    Resolution,
+    RoundTrip,
+    TcpChannel,
+)
 from pathbudget.probes.clock import (
     ClockWatcher,
     Reading,
@@ -114,16 +121,7 @@ class Attempt:
         now = self._watcher.read()
         assert self._channel is not None
         self.connect_over()
-        trip = self._channel.round_trip()
-        if trip is None or trip.retransmits or not trip.rtt_ns:
-            stepped = step_between(self._phase_began, now) != 0
-            waited = now.monotonic_ns - self._phase_began.monotonic_ns
-            span = StampedInterval(waited, ClockSource.USER, stepped)
-            marks = [Flag.SYN_RETRANSMITTED] if trip is not None and trip.retransmits else []
-        else:
-            # The kernel's own estimate comes from its monotonic clock.
-            span = StampedInterval(trip.rtt_ns, ClockSource.TCP_INFO)
-            marks = []
+        span, marks = connect_span(self._channel.round_trip(), self._phase_began, now)
         sample = self._emit_connect(span, marks, now)
         self._stage, self._phase_began = Stage.HANDSHAKE, now
         self.after_connect(sample)
@@ -300,6 +298,22 @@ class Attempt:
             stamps=stamps_of(self._shot, began.unix_ns, began) if sent_unix_ns is None else None,
         )
         self._environment.emit(self._shot.series, sample)
+
+
+def connect_span(
+    trip: RoundTrip | None, began: Reading, now: Reading, *, refused: bool = False
+) -> tuple[StampedInterval, tuple[str, ...]]:
+    """How long the SYN took to be answered, and its marks.
+
+    The kernel's own estimate (from its monotonic clock) is taken where there is one: of an answer
+    that refused, or that came to a SYN sent again, it has none.
+    """
+    again = trip is not None and trip.retransmits > 0
+    if refused or again or trip is None or not trip.rtt_ns:
+        stepped = step_between(began, now) != 0
+        span = StampedInterval(now.monotonic_ns - began.monotonic_ns, ClockSource.USER, stepped)
+        return span, (Flag.SYN_RETRANSMITTED,) if again else ()
+    return StampedInterval(trip.rtt_ns, ClockSource.TCP_INFO), ()
 
 
 class Attempts:

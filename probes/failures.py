@@ -148,13 +148,17 @@ def no_name(host: str, why: str) -> Failure:
     return Failure(FailureKind.NAME_NOT_FOUND, Stage.RESOLVE, detail=f"{host!r}: {why}")
 
 
-def from_tls(error: ssl.SSLError) -> Failure:
-    """What OpenSSL said of a handshake, in its own words."""
+def from_tls(error: ssl.SSLError, stage: Stage = Stage.HANDSHAKE) -> Failure:
+    """What OpenSSL said of a handshake, or of what came after it, in its own words."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        detail = error.verify_message or "certificate refused"
-        return Failure(FailureKind.CERTIFICATE, Stage.HANDSHAKE, detail=detail)
+        return certificate_refused(error.verify_message or "certificate refused")
     reason = (error.reason or str(error)).lower().replace("_", " ")
-    return Failure(FailureKind.PROTOCOL, Stage.HANDSHAKE, detail=reason)
+    return Failure(FailureKind.PROTOCOL, stage, detail=reason)
+
+
+def certificate_refused(why: str) -> Failure:
+    """We do not trust the server's certificate."""
+    return Failure(FailureKind.CERTIFICATE, Stage.HANDSHAKE, detail=why)
 
 
 def timed_out(stage: Stage, timeout_ns: int) -> Failure:
@@ -185,3 +189,13 @@ def not_resumed() -> Failure:
     """The server made a full handshake though a ticket was offered."""
     detail = "the server did not accept the session ticket"
     return Failure(FailureKind.NOT_RESUMED, Stage.HANDSHAKE, detail=detail)
+
+
+def early_data_rejected(why: str) -> Failure:
+    """The server read on after the ClientHello as if nothing had come with it."""
+    return Failure(FailureKind.EARLY_DATA_REJECTED, Stage.HANDSHAKE, detail=why)
+
+
+def unavailable(why: str, stage: Stage = Stage.HANDSHAKE) -> Failure:
+    """What was asked for cannot be had here, or of this server."""
+    return Failure(FailureKind.UNAVAILABLE, stage, detail=why)

@@ -134,13 +134,17 @@ def test_a_ticket_that_is_not_accepted_is_a_failure(
         assert sample.failure.stage is Stage.HANDSHAKE
 
 
-def test_a_hello_retry_request_costs_a_round_trip_and_is_counted(
+def test_a_hello_retry_request_costs_a_round_trip_and_is_marked(
     tls_path: FakePath, shoot_tls: Shoot, fake_collector: Collector, server_context: ssl.SSLContext
 ) -> None:
     server_context.set_ecdh_curve("secp384r1")
     samples = shoot_tls()
     assert values(samples)["tls_handshake"] == 40 * MS
-    assert fake_collector.counts == {(0, "hello_retry_request"): 1}
+    handshake = fake_collector.only("tls_handshake")
+    assert handshake.flags == (Flag.HELLO_RETRY,)
+    assert fake_collector.only("setup").flags == (Flag.HELLO_RETRY,)
+    assert handshake.notes is not None
+    assert handshake.notes["group"] == "P-384"
 
 
 def test_an_unchecked_certificate_is_marked(tls_path: FakePath, shoot_tls: Shoot) -> None:
