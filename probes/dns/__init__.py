@@ -1,1 +1,1 @@
-"""DNS over UDP, TCP, TLS, HTTPS and QUIC, and the `dns` probe."""
+"""DNS over UDP, TCP, TLS, HTTPS and QUIC: questions, answers, and the `dns` probe."""
