@@ -89,9 +89,11 @@ class TlsProbe:
 
 
 def early_request(line: str, shot: Shot) -> bytes:
-    """The request that leaves as early data (RFC 9112)."""
+    """The request that leaves as early data (RFC 9112). The server is not asked to close: it would
+    say goodbye before it sends its tickets.
+    """
     host = shot.target.server_name or shot.target.host
-    return f"{line}\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("utf-8", "replace")
+    return f"{line}\r\nHost: {host}\r\n\r\n".encode("utf-8", "replace")
 
 
 class _Teller:

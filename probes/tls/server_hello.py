@@ -9,8 +9,8 @@ from typing import NamedTuple
 RECORD_HEADER_BYTES = 5
 MESSAGE_HEADER_BYTES = 4
 HANDSHAKE, CHANGE_CIPHER_SPEC = 22, 20
-SERVER_HELLO = 2
-PRE_SHARED_KEY, KEY_SHARE = 41, 51
+SERVER_HELLO, ENCRYPTED_EXTENSIONS = 2, 8
+PRE_SHARED_KEY, EARLY_DATA, KEY_SHARE = 41, 42, 51
 KEPT_BYTES = 4_096
 """More than a HelloRetryRequest and a ServerHello with a post-quantum key share take together."""
 _RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
@@ -55,6 +55,17 @@ def read_server_hello(first_bytes: bytes) -> ServerHello:
     for message in _messages(_clear_bytes(first_bytes)):
         found = _read_one(message, found)
     return found
+
+
+def accepts_early_data(message: bytes) -> bool | None:
+    """Whether a handshake message, header and all, says that early data was accepted.
+
+    The server says so in EncryptedExtensions (RFC 8446, 4.2.10); None of any other message.
+    """
+    if not message or message[0] != ENCRYPTED_EXTENSIONS:
+        return None
+    block = message[MESSAGE_HEADER_BYTES + 2 :]
+    return any(kind == EARLY_DATA for kind, _ in _extensions(block))
 
 
 def _clear_bytes(data: bytes) -> bytes:
