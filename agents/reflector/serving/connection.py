@@ -19,9 +19,7 @@ from pathbudget.agents.reflector.serving.moments import Came, came_now
 from pathbudget.agents.reflector.serving.pages import Pages
 from pathbudget.agents.reflector.serving.tcp_socket import TcpSocket
 from pathbudget.agents.reflector.serving.tls_server import TlsError, TlsServer
-from pathbudget.agents.reflector.serving.wire import BODY, HEAD, IDLE, Version
-
-SECOND_NS = 1_000_000_000
+from pathbudget.agents.reflector.serving.wire import SECOND_NS, Version, overdue
 
 
 @dataclass(slots=True)
@@ -124,22 +122,12 @@ class SecureConnection:
 
     def expired(self, now_ns: int) -> str:
         """Which of its times is up, as a counter's name; nothing while it may go on."""
-        limits = self._limits
         stalled_ns = self._socket.progress_ns
-        spans = [
-            (self._began_ns, limits.connection_seconds, "over_connection_time"),
-            (stalled_ns or now_ns, limits.stalled_seconds, "stalled"),
-        ]
-        if self._version is None:
-            spans.append((self._began_ns, limits.handshake_seconds, "over_handshake_time"))
-        elif self._version.phase == HEAD:
-            spans.append((self._version.since_ns, limits.request_seconds, "over_request_time"))
-        elif self._version.phase == BODY:
-            spans.append((self._version.since_ns, limits.body_seconds, "over_body_time"))
-        elif self._version.phase == IDLE:
-            spans.append((self._version.since_ns, limits.idle_seconds, "idle"))
-        up = (word for since, seconds, word in spans if now_ns - since > seconds * SECOND_NS)
-        return next(up, "")
+        if stalled_ns and now_ns - stalled_ns > self._limits.stalled_seconds * SECOND_NS:
+            return "stalled"
+        version = self._version
+        phase, since_ns = ("", 0) if version is None else (version.phase, version.since_ns)
+        return overdue(self._limits, now_ns, self._began_ns, phase, since_ns)
 
     def _take(self, record: bytes, began: Came, ended: Came) -> None:
         if not self._socket.open:

@@ -92,6 +92,10 @@ class Http1:
             self._over = True
             self._wire.finish()
 
+    def abort(self) -> None:
+        """See `pages.Reply.abort`."""
+        self._wire.abort("faults")
+
     def _now_in(self, phase: str) -> None:
         self.phase = phase
         self.since_ns = self._wire.now_ns()

@@ -236,6 +236,10 @@ class Http2Stream:
         """See `pages.Reply.read_no_more`."""
         self.asked = True
 
+    def abort(self) -> None:
+        """See `pages.Reply.abort`."""
+        self._connection.wire.abort("faults")
+
     def request_over(self, came: Came) -> None:
         """The request is whole."""
         self.asked = True

@@ -91,6 +91,9 @@ class Reply(Protocol):
     def read_no_more(self) -> None:
         """Nothing more of this request is of interest."""
 
+    def abort(self) -> None:
+        """End the connection: something went wrong on our side of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -296,6 +299,15 @@ class PacedStream:
 
     def step(self, now_ns: int) -> int | None:
         """See `pacing.Paced.step`."""
+        try:
+            return self._step(now_ns)
+        except Exception:  # noqa: BLE001
+            # One client's connection broke in a way of its own: the others' streams go on.
+            self._ended = True
+            self._reply.abort()
+            return None
+
+    def _step(self, now_ns: int) -> int | None:
         if self._ended:
             return None
         plan, number = self._plan, self._next

@@ -21,6 +21,7 @@ from pathbudget.agents.reflector.serving.limits import Admission
 from pathbudget.agents.reflector.serving.options import HttpsOptions, Tell
 from pathbudget.agents.reflector.serving.pacing import Pacer
 from pathbudget.agents.reflector.serving.pages import Pages
+from pathbudget.agents.reflector.serving.quic_server import QuicServer
 from pathbudget.agents.reflector.serving.tcp_socket import Acceptor, listening_socket, reset
 from pathbudget.agents.reflector.serving.tls_server import server_context, show_certificate
 from pathbudget.agents.reflector.status import HttpsStatus
@@ -91,6 +92,9 @@ class Https:
             self._clock, self._options.limits, self._pacer, self.counts, self._options.tokens
         )
         self._shared = Shared(pages, self._context, self._admission.leave)
+        self._quic = QuicServer(
+            pages, self.shown, self._refusal, self._admission.leave, retry=self._options.retry
+        )
         try:
             for address in self._addresses:
                 self._listen(address)
@@ -108,6 +112,7 @@ class Https:
             acceptor.close()
         for connection in list(self._shared.open):
             connection.abort("stopped")
+        self._quic.close()
         self._pacer.close()
 
     def reload(self) -> None:
@@ -115,6 +120,7 @@ class Https:
         try:
             self._state = self.shown.state()
             show_certificate(self._context, self.shown.certificate, self.shown.key)
+            self._quic.show(self.shown)
         except (OSError, ReflectorError) as error:
             self.counts["certificate_faults"] += 1
             self._tell(f"the certificate stays as it was: {error}")
@@ -131,6 +137,11 @@ class Https:
                 return
             raise _explained(error, address, self._options.port) from error
         self._acceptors.append(Acceptor(listening, self._take))
+        try:
+            self._quic.listen(self._network, address, self.port)
+        except PrivilegeError as error:
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else OSError()
+            raise _explained(cause, address, self._options.port) from error
 
     def _take(self, sock: socket.socket, address: str) -> None:
         refusal = self._refusal(address)
@@ -157,6 +168,9 @@ class Https:
             for connection in list(self._shared.open):
                 if word := connection.expired(now_ns):
                     connection.abort(word)
+            for other in list(self._quic.open):
+                if word := other.expired(now_ns):
+                    other.abort(word)
 
     async def _watch_files(self) -> None:
         """Reload the certificate when a file of it is another, for ever."""

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from pathbudget.agents.reflector.serving.limits import Limits
 from pathbudget.agents.reflector.serving.moments import Came
 
+SECOND_NS = 1_000_000_000
 IDLE, HEAD, BODY, ANSWER = "idle", "head", "body", "answer"
 
 
@@ -51,3 +53,20 @@ class Version(Protocol):
 
     def closed(self) -> None:
         """The connection is gone, or the other side sends no more."""
+
+
+def overdue(limits: Limits, now_ns: int, began_ns: int, phase: str, since_ns: int) -> str:
+    """Which time of a connection is up, as a counter's name; nothing while it may go on. No phase:
+    it is being opened.
+    """
+    if now_ns - began_ns > limits.connection_seconds * SECOND_NS:
+        return "over_connection_time"
+    if not phase:
+        late = now_ns - began_ns > limits.handshake_seconds * SECOND_NS
+        return "over_handshake_time" if late else ""
+    seconds, word = {
+        IDLE: (limits.idle_seconds, "idle"),
+        HEAD: (limits.request_seconds, "over_request_time"),
+        BODY: (limits.body_seconds, "over_body_time"),
+    }.get(phase, (limits.connection_seconds, ""))
+    return word if now_ns - since_ns > seconds * SECOND_NS else ""
