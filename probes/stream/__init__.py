@@ -1,1 +1,1 @@
-"""The `token_stream` and `completion` probes: how evenly an answer arrives."""
+"""Streams of tokens: parsers, times of chunks, the probes `token_stream` and `completion`."""
