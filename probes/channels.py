@@ -13,9 +13,10 @@ what the network does: it returns a `Failure`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pathbudget.probes.record import AddressFamily, Failure
+from pathbudget.probes.tcp_info import TcpInfo
 
 Due = TypeVar("Due")
 
@@ -233,6 +234,24 @@ class RoundTrip(NamedTuple):
     retransmits: int
 
 
+@dataclass(frozen=True, slots=True)
+class TcpOptions:
+    """What one TCP connection is asked to do beyond carrying bytes. Each costs system calls.
+
+    `segments`: every segment leaves by itself and has a send stamp of its own (else one stamp per
+    `send`, of its last byte). `acknowledgements`: the kernel says when the last byte of each `send`
+    was acknowledged, to an `AcknowledgementListener`. `quick_ack`: acknowledge what comes at once
+    (TCP_QUICKACK), so that a server whose Nagle waits for it does not stall.
+    """
+
+    segments: bool = False
+    acknowledgements: bool = False
+    quick_ack: bool = False
+
+
+PLAIN_TCP = TcpOptions()
+
+
 class TcpListener(Protocol):
     """Whom a TCP channel tells what happens."""
 
@@ -247,6 +266,14 @@ class TcpListener(Protocol):
 
     def received(self, data: bytes, kernel_unix_ns: int | None) -> None:
         """Bytes came; the stamp is that of the last one. Empty: the other side has closed."""
+
+
+@runtime_checkable
+class AcknowledgementListener(TcpListener, Protocol):
+    """A listener that also hears of acknowledgements, where `TcpOptions` asks for them."""
+
+    def acknowledged(self, last_byte: int, kernel_unix_ns: int) -> None:
+        """The acknowledgement of the byte of this offset has come, by the kernel."""
 
 
 class TcpChannel(Protocol):
@@ -264,6 +291,10 @@ class TcpChannel(Protocol):
 
     def round_trip(self) -> RoundTrip | None:
         """TCP_INFO as of now, or as the connection failed; None where the kernel does not say."""
+        ...
+
+    def info(self) -> TcpInfo | None:
+        """All of TCP_INFO as of now, or as it was last read before the connection ended."""
         ...
 
     def send(self, data: bytes) -> None:
@@ -369,6 +400,7 @@ class Network(Protocol):
         packet: PacketOptions = PLAIN,
         *,
         source_port: int = 0,
+        options: TcpOptions = PLAIN_TCP,
     ) -> "TcpChannel | Failure":
         """Start a TCP connection; from a reserved port, which `close` then frees with a reset."""
         ...

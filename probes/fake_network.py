@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from pathbudget.probes.channels import (
     PLAIN,
+    PLAIN_TCP,
     Cancellable,
     DatagramBatch,
     Due,
@@ -22,6 +23,7 @@ from pathbudget.probes.channels import (
     Resolution,
     SegmentBatch,
     TcpListener,
+    TcpOptions,
 )
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_address, no_family
@@ -140,6 +142,7 @@ class FakeNetwork(FakeHost):
         packet: PacketOptions = PLAIN,
         *,
         source_port: int = 0,
+        options: TcpOptions = PLAIN_TCP,
     ) -> FakeTcpChannel | Failure:
         """See `channels.Network.connect`."""
         if family not in self.families:
@@ -147,7 +150,8 @@ class FakeNetwork(FakeHost):
         if packet.interface:
             return no_interface(packet.interface)
         local_port = source_port or self._next_port()
-        return FakeTcpChannel(self, self.path(address), listener, (address, port), local_port)
+        place = (address, port)
+        return FakeTcpChannel(self, self.path(address), listener, place, local_port, options)
 
     def reserve_ports(
         self, family: AddressFamily, count: int, packet: PacketOptions = PLAIN

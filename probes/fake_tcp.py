@@ -2,17 +2,29 @@
 
 import contextlib
 import errno
+import functools
 import os
 import ssl
 
-from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
+from pathbudget.probes.channels import (
+    PLAIN_TCP,
+    AcknowledgementListener,
+    QueuedError,
+    RoundTrip,
+    TcpListener,
+    TcpOptions,
+)
 from pathbudget.probes.fake_path import FakeHost, FakePath
 from pathbudget.probes.fake_segments import tell_reset
+from pathbudget.probes.tcp_info import TcpInfo
+
+MSS, INITIAL_WINDOW = 1_448, 10
 
 
 class FakeTcpChannel:
     """See `channels.TcpChannel`. Packets travel half a round trip each way, none is lost but the
-    first (`FakePath.lost`), which then never gets an answer.
+    first (`FakePath.lost`), which then never gets an answer. Its congestion window is no limit: all
+    of a `send` leaves at once.
     """
 
     def __init__(
@@ -22,8 +34,10 @@ class FakeTcpChannel:
         listener: TcpListener,
         place: tuple[str, int],
         local_port: int,
+        options: TcpOptions = PLAIN_TCP,
     ) -> None:
         self._host = host
+        self._options = options
         self._place = place
         self._local_port = local_port
         self._sent_ns = host.clock.monotonic_ns()
@@ -53,13 +67,30 @@ class FakeTcpChannel:
         # The kernel counts whole microseconds.
         return RoundTrip(self._round_trip_ns // 1_000 * 1_000, self._path.retransmits)
 
+    def info(self) -> TcpInfo:
+        """See `channels.TcpChannel.info`."""
+        trip = self.round_trip()
+        return TcpInfo(
+            mss=MSS,
+            cwnd=INITIAL_WINDOW,
+            rtt_ns=None if trip is None else trip.rtt_ns,
+            min_rtt_ns=None if trip is None else trip.rtt_ns,
+            retransmits=self._path.retransmits,
+            bytes_sent=self._sent_bytes,
+        )
+
     def send(self, data: bytes) -> None:
         """See `channels.TcpChannel.send`."""
         clock, now = self._host.clock, self._host.clock.unix_ns()
+        first = self._sent_bytes
         self._sent_bytes += len(data)
         last_byte = self._sent_bytes - 1
         if self._host.send_stamps:
-            clock.call_in(0, lambda: self._tell_sent(last_byte, now))
+            step = MSS if self._options.segments else len(data)
+            for end in (*range(first + step - 1, last_byte, step), last_byte):
+                clock.call_in(0, functools.partial(self._tell_sent, end, now))
+        if self._options.acknowledgements and self._host.send_stamps:
+            clock.call_in(self._round_trip_ns, lambda: self._tell_acknowledged(last_byte))
         clock.call_in(self._round_trip_ns // 2, lambda: self._at_server(data))
 
     def finish(self) -> None:
@@ -91,6 +122,10 @@ class FakeTcpChannel:
     def _tell_sent(self, last_byte: int, unix_ns: int) -> None:
         if self._listener is not None:
             self._listener.sent(last_byte, unix_ns)
+
+    def _tell_acknowledged(self, last_byte: int) -> None:
+        if isinstance(self._listener, AcknowledgementListener):
+            self._listener.acknowledged(last_byte, self._host.clock.unix_ns())
 
     def _at_server(self, data: bytes) -> None:
         back = self._host.clock.call_in

@@ -13,7 +13,7 @@ from typing import NamedTuple
 SO_TIMESTAMPING = 37
 SCM_TIMESTAMPING = 37
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
-TX_SOFTWARE, RX_SOFTWARE, SOFTWARE = 1 << 1, 1 << 3, 1 << 4
+TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, TX_ACK = 1 << 1, 1 << 3, 1 << 4, 1 << 9
 OPT_ID, OPT_TSONLY, OPT_ID_TCP = 1 << 7, 1 << 11, 1 << 16
 DATAGRAM_STAMPS = TX_SOFTWARE | RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY
 STREAM_STAMPS = DATAGRAM_STAMPS | OPT_ID_TCP
@@ -27,6 +27,8 @@ IPV6_RECVTCLASS, IPV6_TCLASS = 66, 67
 IP_PKTINFO, IPV6_RECVPKTINFO, IPV6_PKTINFO = 8, 49, 50
 IP_BIND_ADDRESS_NO_PORT = 24
 ORIGIN_ICMP, ORIGIN_ICMP6, ORIGIN_TIMESTAMPING = 2, 3, 4
+STAMP_OF_ACK = 2
+"""SCM_TSTAMP_ACK: the stamp says when the bytes were acknowledged."""
 CONTROL_BYTES = 512
 
 _STAMP = struct.Struct("@ll")
@@ -55,6 +57,8 @@ class Control(NamedTuple):
     """The whole octet: DSCP above, ECN in the lower two bits."""
     local: str = ""
     """The address of ours that the packet was sent to."""
+    acknowledged: bool = False
+    """The stamp is of the acknowledgement of what `sent_key` counts, not of its leaving."""
 
 
 def read_control(messages: ControlMessages) -> Control:
@@ -62,6 +66,7 @@ def read_control(messages: ControlMessages) -> Control:
     stamp = ttl = key = traffic_class = None
     icmp = None
     local = ""
+    acknowledged = False
     for level, kind, data in messages:
         place = (level, kind)
         try:
@@ -72,7 +77,7 @@ def read_control(messages: ControlMessages) -> Control:
             elif place in _TTL:
                 (ttl,) = _INT.unpack_from(data)
             elif place in _RECVERR:
-                key, icmp = _read_error(data)
+                key, icmp, acknowledged = _read_error(data)
             elif place in _CLASS:
                 # One octet over IPv4, an int over IPv6 (ip(7), RFC 3542).
                 traffic_class = data[0] if len(data) < _INT.size else _INT.unpack_from(data)[0]
@@ -80,7 +85,7 @@ def read_control(messages: ControlMessages) -> Control:
                 local = read_local(data)
         except (struct.error, IndexError):
             continue
-    return Control(stamp, ttl, key, icmp, traffic_class, local)
+    return Control(stamp, ttl, key, icmp, traffic_class, local, acknowledged)
 
 
 def read_local(data: bytes) -> str:
@@ -105,13 +110,13 @@ def of_class(family: int, traffic_class: int) -> tuple[int, int, bytes]:
     return socket.IPPROTO_IPV6, IPV6_TCLASS, _INT.pack(traffic_class)
 
 
-def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None]:
-    _, origin, icmp_type, code, _, _, value = _EXTENDED_ERROR.unpack_from(data)
+def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None, bool]:
+    _, origin, icmp_type, code, _, info, value = _EXTENDED_ERROR.unpack_from(data)
     if origin == ORIGIN_TIMESTAMPING:
-        return value, None
+        return value, None, info == STAMP_OF_ACK
     if origin in (ORIGIN_ICMP, ORIGIN_ICMP6):
-        return None, (icmp_type, code, _read_address(data[_EXTENDED_ERROR.size :]))
-    return None, None
+        return None, (icmp_type, code, _read_address(data[_EXTENDED_ERROR.size :])), False
+    return None, None, False
 
 
 def _read_address(raw: bytes) -> str:
@@ -126,6 +131,11 @@ def _read_address(raw: bytes) -> str:
     return ""
 
 
+def recording(flags: int) -> tuple[int, int, bytes]:
+    """A control message by which one send alone records these stamps (TX_...)."""
+    return socket.SOL_SOCKET, SO_TIMESTAMPING, _INT.pack(flags)
+
+
 def switch_on(sock: socket.socket, flags: int) -> bool:
     """Ask for kernel stamps; false where this kernel has none of that kind."""
     try:
@@ -137,8 +147,17 @@ def switch_on(sock: socket.socket, flags: int) -> bool:
 
 def enlarge_buffers(sock: socket.socket, size: int) -> None:
     """Large buffers, so that a busy loop loses nothing; as large as this user may have."""
-    for forced, plain in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, forced, size)
-        except OSError:
-            sock.setsockopt(socket.SOL_SOCKET, plain, size)
+    enlarge_receive_buffer(sock, size)
+    _enlarge(sock, size, SO_SNDBUFFORCE, socket.SO_SNDBUF)
+
+
+def enlarge_receive_buffer(sock: socket.socket, size: int) -> None:
+    """The one buffer that what comes and the stamps of what was sent wait in."""
+    _enlarge(sock, size, SO_RCVBUFFORCE, socket.SO_RCVBUF)
+
+
+def _enlarge(sock: socket.socket, size: int, forced: int, plain: int) -> None:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, forced, size)
+    except OSError:
+        sock.setsockopt(socket.SOL_SOCKET, plain, size)

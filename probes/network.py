@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import (
     PLAIN,
+    PLAIN_TCP,
     Cancellable,
     DatagramBatch,
     DatagramChannel,
@@ -28,6 +29,7 @@ from pathbudget.probes.channels import (
     SegmentChannel,
     TcpChannel,
     TcpListener,
+    TcpOptions,
 )
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import from_refused_call, from_resolver, no_address, no_name
@@ -213,6 +215,7 @@ class SystemNetwork:
         packet: PacketOptions = PLAIN,
         *,
         source_port: int = 0,
+        options: TcpOptions = PLAIN_TCP,
     ) -> TcpChannel | Failure:
         """See `channels.Network.connect`."""
         source = packet.source or self._source.get(family, "")
@@ -232,7 +235,7 @@ class SystemNetwork:
             sock.close()
             return why_not_connected(error, family, packet, source, source_port)
         connection = StampedTcpSocket(
-            sock, sent_ns, listener, self._tcp_reactor(), self._connections.discard
+            sock, sent_ns, listener, self._tcp_reactor(), self._connections.discard, options
         )
         self._connections.add(connection)
         return connection

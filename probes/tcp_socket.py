@@ -14,7 +14,15 @@ import struct
 from collections.abc import Callable
 
 from pathbudget.probes import kernel_stamps as stamps
-from pathbudget.probes.channels import QueuedError, RoundTrip, TcpListener
+from pathbudget.probes.channels import (
+    PLAIN_TCP,
+    AcknowledgementListener,
+    QueuedError,
+    RoundTrip,
+    TcpListener,
+    TcpOptions,
+)
+from pathbudget.probes.tcp_info import TCP_INFO_BYTES, TcpInfo, parse_tcp_info
 from pathbudget.probes.tcp_reactor import READ, READ_WRITE, TcpReactor
 
 READ_BYTES = 65_536
@@ -28,12 +36,14 @@ ICMP_MAY_SAY_WHY = frozenset(
         errno.ETIMEDOUT,
     }
 )  # fmt: skip
-TCP_INFO_BYTES = 256
 _RTT = struct.Struct("@I")
-_RTT_OFFSET = 8 + 4 * 15
-_RETRANSMITS_OFFSET = 8 + 4 * 23
-_MIN_RTT_OFFSET = 148
+_RTT_OFFSET, _RETRANSMITS_OFFSET, _MIN_RTT_OFFSET = 68, 100, 148
 _NEVER = 0xFFFFFFFF
+USUAL_MSS, LEAST_MSS = 1_448, 48
+STAMP_QUEUE_BYTES = 1 << 20
+"""Send stamps wait in the receive buffer: of a megabyte upload there are more than the usual one
+holds.
+"""
 _READABLE = select.EPOLLIN | select.EPOLLERR | select.EPOLLHUP | select.EPOLLRDHUP
 
 
@@ -67,6 +77,7 @@ class StampedTcpSocket:
         listener: TcpListener,
         reactor: TcpReactor,
         closed: "Callable[[StampedTcpSocket], None]",
+        options: TcpOptions = PLAIN_TCP,
     ) -> None:
         self._socket = sock
         self._descriptor = sock.fileno()
@@ -74,11 +85,13 @@ class StampedTcpSocket:
         self._listener: TcpListener | None = listener
         self._reactor = reactor
         self._closed = closed
+        self._options = options
         self._pending = bytearray()
         self._connected = False
         self._settling = False
         """The listener is being told, and `_info` is of now."""
         self._stamped = False
+        self._mss = 0
         self._info = b""
         self._icmp: QueuedError | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -104,16 +117,28 @@ class StampedTcpSocket:
                 self._read_info()
         return read_tcp_info(self._info)
 
+    def info(self) -> TcpInfo | None:
+        """See `channels.TcpChannel.info`."""
+        if self._socket.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                self._read_info()
+        return parse_tcp_info(self._info)
+
     def send(self, data: bytes) -> None:
         """See `channels.TcpChannel.send`."""
         if not self._stamped:
-            self._stamped = True
-            if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
-                stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
+            self._begin_stamps()
         self._pending += data
         self._write()
         if self._connected:
             self._drain_stamps()  # mostly it is there already, and spares a wake-up
+
+    def _begin_stamps(self) -> None:
+        self._stamped = True
+        if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
+            stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
+        if self._options.segments:
+            stamps.enlarge_receive_buffer(self._socket, STAMP_QUEUE_BYTES)
 
     def finish(self) -> None:
         """See `channels.TcpChannel.finish`."""
@@ -164,6 +189,7 @@ class StampedTcpSocket:
             self._icmp = self._icmp_error() or self._icmp
             return
         self._connected = self._settling = True
+        self._acknowledge_at_once()
         if self._listener is not None:
             self._listener.connected()
         self._settling = False
@@ -175,9 +201,10 @@ class StampedTcpSocket:
 
     def _write(self) -> None:
         waiting = bool(self._pending)
+        self._mss = 0  # it may have changed since
         try:
             while self._pending:
-                del self._pending[: self._socket.send(self._pending)]
+                del self._pending[: self._send_some()]
         except BlockingIOError:
             self._reactor.watch(self._descriptor, READ_WRITE)
             return
@@ -186,6 +213,32 @@ class StampedTcpSocket:
             return
         if waiting and self._connected and self._socket.fileno() >= 0:
             self._reactor.watch(self._descriptor, READ)
+
+    def _send_some(self) -> int:
+        """As much as the options let go at once; returns what the kernel took of it."""
+        options, pending = self._options, self._pending
+        if not (options.segments or options.acknowledgements):
+            return self._socket.send(pending)
+        size = self._segment_bytes() if options.segments else len(pending)
+        flags = 0
+        if len(pending) > size:
+            # A record of its own is a segment of its own (tcp_sendmsg keeps what follows apart).
+            pending, flags = pending[:size], socket.MSG_EOR
+        recording = stamps.TX_SOFTWARE
+        if options.acknowledgements and not flags:
+            recording |= stamps.TX_ACK
+        return self._socket.sendmsg((pending,), (stamps.recording(recording),), flags)
+
+    def _segment_bytes(self) -> int:
+        if not self._mss:
+            known = self.info()
+            self._mss = max(LEAST_MSS, known.mss or 0) if known is not None else USUAL_MSS
+        return self._mss
+
+    def _acknowledge_at_once(self) -> None:
+        if self._options.quick_ack:  # the kernel forgets it with time
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def _readable(self, events: int) -> None:
         if self._stamped or events & select.EPOLLERR:
@@ -207,6 +260,8 @@ class StampedTcpSocket:
         if listener is not None:
             listener.received(data, stamps.read_control(messages).stamp_unix_ns)
         if data:
+            if self._socket.fileno() >= 0:
+                self._acknowledge_at_once()
             return True
         if listener is None:
             self.close()
@@ -222,7 +277,16 @@ class StampedTcpSocket:
             if self._listener is None or control.sent_key is None:
                 continue
             if control.stamp_unix_ns is not None:
-                self._listener.sent(control.sent_key, control.stamp_unix_ns)
+                self._tell_stamp(control.sent_key, control.stamp_unix_ns, control.acknowledged)
+
+    def _tell_stamp(self, last_byte: int, unix_ns: int, acknowledged: bool) -> None:
+        listener = self._listener
+        if listener is None:
+            return
+        if not acknowledged:
+            listener.sent(last_byte, unix_ns)
+        elif isinstance(listener, AcknowledgementListener):
+            listener.acknowledged(last_byte, unix_ns)
 
     def _read_error_queue(self) -> stamps.Control | None:
         with contextlib.suppress(OSError):
