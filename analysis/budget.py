@@ -1,56 +1,75 @@
 """Budget lines: the network's terms of the end-to-end budget, each with interval and verdict."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
+from pathbudget.analysis.line_place import (
+    LinePlace,
+    carriage_words,
+    headline_carriage,
+    method_of,
+    mixture_carriage,
+    mixture_weights,
+    weakest,
+)
 from pathbudget.analysis.mixture import Part, mixture_estimate
 from pathbudget.analysis.one_way_tracks import OneWayTracks
-from pathbudget.analysis.path_choice import PathSeries
+from pathbudget.analysis.path_choice import CARRIERS, PathSeries
 from pathbudget.analysis.quantiles import Estimate
-from pathbudget.analysis.request import Distribution, RequestTimes, request_times
-from pathbudget.analysis.results import BudgetLine, Direction, Method, Mode, Verdict
-from pathbudget.analysis.series import NS_PER_MS
-from pathbudget.analysis.slow_start import extra_round_trips
+from pathbudget.analysis.request import (
+    Distribution,
+    RequestTimes,
+    distribution_of,
+    request_times,
+    uploaded,
+)
+from pathbudget.analysis.results import (
+    BudgetLine,
+    Carriage,
+    Carrier,
+    Direction,
+    Method,
+    Mode,
+    Verdict,
+)
+from pathbudget.analysis.series import NS_PER_MS, Track
 from pathbudget.analysis.summary import milliseconds
+from pathbudget.analysis.uploads import Uploads, of_path
 from pathbudget.analysis.verdict import NO_ALLOWANCE, Question, judge
 from pathbudget.sites.catalogue import Tier
 
-MEASURABLE_MODES = (Mode.COLD, Mode.RESUMED, Mode.WARM)
+ALWAYS = ((Carrier.TLS, Mode.COLD), (Carrier.TLS, Mode.RESUMED), (Carrier.TLS, Mode.WARM))
+"""Modes that have lines even where nobody measured them; others where somebody did."""
 
+MEASURABLE = tuple((carrier, mode) for carrier in CARRIERS for mode in Mode if mode != Mode.MIXTURE)
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Coordinates of a line in the table of lines."""
-
-    tier: Tier
-    direction: Direction
-    mode: Mode
-    percentile: float
-
-    @property
-    def headline(self) -> bool:
-        return (
-            self.direction is Direction.NETWORK
-            and self.mode == self.tier.mode
-            and self.percentile == self.tier.percentile
-        )
+PER_REQUEST = (Direction.INGRESS, Direction.EGRESS, Direction.NETWORK)
 
 
 class PathBudget:
     """All lines of one path. Distributions are made once and shared by tiers and percentiles."""
 
     def __init__(
-        self, path: PathSeries, confidence: float = 0.95, one_way: OneWayTracks | None = None
+        self,
+        path: PathSeries,
+        confidence: float = 0.95,
+        one_way: OneWayTracks | None = None,
+        *,
+        uploads: Iterable[Uploads] = (),
+        streams: dict[Carrier, Track] | None = None,
     ) -> None:
         self.path = path
         self.one_way = one_way
         self._confidence = confidence
-        self._requests: dict[Mode, RequestTimes] = {
-            mode: times
-            for mode in MEASURABLE_MODES
-            if (times := request_times(path, mode, one_way)) is not None
+        self._requests: dict[Carriage, RequestTimes] = {
+            carriage: times
+            for carriage in MEASURABLE
+            if (times := request_times(path, carriage, one_way)) is not None
         }
-        self._distributions: dict[tuple[Mode, Direction, int], Distribution] = {}
+        self._uploads = of_path(uploads, path.target, path.family)
+        self._streams = streams or {}
+        self._distributions: dict[tuple[Carriage, Direction, int, bool], Distribution] = {}
 
     @property
     def unjoined(self) -> int:
@@ -58,144 +77,193 @@ class PathBudget:
         return sum(times.unjoined for times in self._requests.values())
 
     def lines(self, tier: Tier, percentiles: Sequence[float]) -> Iterator[BudgetLine]:
-        """Every line of a tier: modes x directions x percentiles."""
+        """Every line of a tier: modes over transports x directions x prompts x percentiles."""
         wanted = sorted({*(float(p) for p in percentiles), float(tier.percentile)})
-        for mode in Mode:
-            for direction in Direction:
-                for percentile in wanted:
-                    yield self._line(_Place(tier, direction, mode, percentile))
+        for carrier, mode in self._carriages(tier):
+            for direction in PER_REQUEST:
+                sizes = tier.prompt_sizes if direction is not Direction.EGRESS else (0,)
+                for size in sizes:
+                    for percentile in wanted:
+                        yield self._line(
+                            LinePlace(tier, direction, carrier, mode, percentile, size)
+                        )
+        for carrier in self._streams:
+            for percentile in wanted:
+                yield self._line(
+                    LinePlace(tier, Direction.STREAM, carrier, Mode.WARM, percentile, 0)
+                )
 
     def headline(self, tier: Tier) -> BudgetLine:
-        """The one line that the tier's own mode and percentile single out."""
-        return self._line(_Place(tier, Direction.NETWORK, Mode(tier.mode), float(tier.percentile)))
+        """The one line that the tier's own transport, mode and percentile single out."""
+        return self._line(headline_place(tier))
 
-    def _line(self, place: _Place) -> BudgetLine:
-        weights = mode_weights(place)
+    def _carriages(self, tier: Tier) -> list[Carriage]:
+        """Modes over transports that have lines in the tier, in one order for all tiers."""
+        named = {*ALWAYS, *mixture_weights(tier), headline_carriage(tier)}
+        new = {carriage for carriage in self._requests if carriage in self.path.setups}
+        kept = {(carrier, Mode.WARM) for carrier, _ in new}
+        sent = {carriage for carriage, _ in self._uploads}
+        ordered = [one for one in MEASURABLE if one in named | new | kept | sent]
+        return [*ordered, mixture_carriage(tier)]
+
+    def _line(self, place: LinePlace) -> BudgetLine:
+        if place.direction is Direction.STREAM:
+            parts = {(place.carrier, place.mode): distribution_of(self._streams[place.carrier])}
+            return self._filled(place, parts, ())
+        weights = place.weights()
         parts = {
-            mode: self._distribution(mode, place)
-            for mode in MEASURABLE_MODES
-            if weights.get(mode, 0) > 0 and mode in self._requests
+            carriage: self._distribution(carriage, place)
+            for carriage in MEASURABLE
+            if carriage in weights and carriage in self._requests
         }
-        missing = tuple(mode for mode in weights if weights[mode] > 0 and mode not in parts)
+        missing = tuple(carriage for carriage in weights if carriage not in parts)
         if not parts:
             return _empty_line(self.path.region, self.path.site, place, self._why(place))
-        estimate = mixture_estimate(
-            [Part(weights[mode], distribution) for mode, distribution in parts.items()],
-            place.percentile / 100,
-            missing_weight=sum(weights[mode] for mode in missing),
-            confidence=self._confidence,
-        )
-        return self._filled(place, estimate, parts, missing)
+        return self._filled(place, parts, missing)
 
     def _filled(
         self,
-        place: _Place,
-        estimate: Estimate,
-        parts: dict[Mode, Distribution],
-        missing: tuple[str, ...],
+        place: LinePlace,
+        parts: dict[Carriage, Distribution],
+        missing: tuple[Carriage, ...],
     ) -> BudgetLine:
-        losses = sum(distribution.losses for distribution in parts.values())
+        weights = place.weights()
+        estimate = mixture_estimate(
+            [Part(weights[carriage], distribution) for carriage, distribution in parts.items()],
+            place.percentile / 100,
+            missing_weight=sum(weights[carriage] for carriage in missing),
+            confidence=self._confidence,
+        )
         one_way = self.one_way if place.direction is not Direction.NETWORK else None
         estimate = _with_clock_error(estimate, one_way)
-        allowance = allowance_ms(place)
-        question = Question(
-            percentile=place.percentile,
-            allowance_ms=allowance,
-            confidence=self._confidence,
-            losses=losses,
-            noise_floor_ms=(self.path.noise_floor_ns or 0) / NS_PER_MS,
-            missing_modes=missing,
-        )
-        verdict, reason = judge(estimate, question)
-        if verdict is Verdict.PASS and self.path.refuses_everybody:
-            verdict, reason = Verdict.UNDECIDED, _refuses_everybody(self.path)
+        losses = sum(distribution.losses for distribution in parts.values())
+        verdict, reason = self._judged(place, estimate, losses, parts, missing)
         return BudgetLine(
+            **_coordinates(place),
             region=self.path.region,
             site=self.path.site,
-            tier=place.tier.name,
-            direction=place.direction,
-            mode=place.mode,
-            percentile=place.percentile,
             value_ms=milliseconds(estimate.value),
             low_ms=milliseconds(estimate.low),
             high_ms=milliseconds(estimate.high),
             n=estimate.n,
             n_effective=estimate.n_effective,
             losses=losses,
-            method=weakest(method_of(mode, place, one_way) for mode in parts),
-            allowance_ms=allowance,
+            method=weakest(
+                method_of(one[1], place, one_way, uploaded=self._is_uploaded(one, place))
+                for one in parts
+            ),
             verdict=verdict,
             reason=reason,
-            headline=place.headline,
             target=self.path.target,
             family=self.path.family,
             round_trips_from=self.path.source if one_way is None else one_way.source,
+            upload=self._upload_words(place, parts),
         )
 
-    def _distribution(self, mode: Mode, place: _Place) -> Distribution:
-        extra = 0
-        if place.direction is not Direction.EGRESS:
-            extra = extra_round_trips(place.tier.prompt_bytes)
-        key = (mode, place.direction, extra)
+    def _judged(
+        self,
+        place: LinePlace,
+        estimate: Estimate,
+        losses: int,
+        parts: Iterable[Carriage],
+        missing: tuple[Carriage, ...],
+    ) -> tuple[Verdict, str]:
+        question = Question(
+            percentile=place.percentile,
+            allowance_ms=place.allowance_ms,
+            confidence=self._confidence,
+            losses=losses,
+            noise_floor_ms=(self.path.noise_floor_ns or 0) / NS_PER_MS,
+            missing_modes=tuple(carriage_words(carriage) for carriage in missing),
+        )
+        verdict, reason = judge(estimate, question)
+        over_tcp = any(carrier is Carrier.TLS for carrier, _ in parts)
+        if verdict is Verdict.PASS and over_tcp and self.path.refuses_everybody:
+            return Verdict.UNDECIDED, _refuses_everybody(self.path)
+        return verdict, reason
+
+    def _is_uploaded(self, carriage: Carriage, place: LinePlace) -> bool:
+        """Whether requests of this size were sent and timed, so that no model is needed."""
+        return place.has_upload and (carriage, place.request_bytes) in self._uploads
+
+    def _upload_words(self, place: LinePlace, parts: Iterable[Carriage]) -> str:
+        if not place.has_upload:
+            return ""
+        found = {self._is_uploaded(carriage, place) for carriage in parts}
+        return "both" if len(found) > 1 else "measured" if found == {True} else "modelled"
+
+    def _distribution(self, carriage: Carriage, place: LinePlace) -> Distribution:
+        is_uploaded = self._is_uploaded(carriage, place)
+        by = place.request_bytes if is_uploaded else place.extra_round_trips
+        key = (carriage, place.direction, by, is_uploaded)
         if key not in self._distributions:
-            self._distributions[key] = self._requests[mode].distribution(place.direction, extra)
+            self._distributions[key] = self._made(carriage, place, is_uploaded=is_uploaded)
         return self._distributions[key]
 
-    def _why(self, place: _Place) -> str:
+    def _made(self, carriage: Carriage, place: LinePlace, *, is_uploaded: bool) -> Distribution:
+        round_trips = self.path.round_trips
+        if is_uploaded and round_trips is not None:
+            uploads = self._uploads[carriage, place.request_bytes]
+            return uploaded(uploads, round_trips, self.one_way, place.direction)
+        times = self._requests[carriage]
+        return times.distribution(place.direction, place.extra_round_trips)
+
+    def _why(self, place: LinePlace) -> str:
         if self.path.round_trips is None:
             return "no round trip was measured for this pair."
         if place.mode is Mode.MIXTURE:
             return "none of the connection modes of the mixture was measured for this pair."
-        return f"no {place.mode} connection was measured for this pair."
+        words = carriage_words((place.carrier, place.mode))
+        return f"no {words} connection was measured for this pair."
 
 
 NAME_NOT_FOUND = "name not found, nothing was sent."
+
+
+def headline_place(tier: Tier) -> LinePlace:
+    """Where the headline line of a tier stands."""
+    carrier, mode = headline_carriage(tier)
+    percentile = float(tier.percentile)
+    return LinePlace(tier, Direction.NETWORK, carrier, mode, percentile, tier.prompt_bytes)
 
 
 def unmeasured_headline(
     region: str, site: str, tier: Tier, reason: str = "this pair was not measured."
 ) -> BudgetLine:
     """The headline line of a pair without a sample: no numbers, and why."""
-    place = _Place(tier, Direction.NETWORK, Mode(tier.mode), float(tier.percentile))
-    return _empty_line(region, site, place, reason)
+    return _empty_line(region, site, headline_place(tier), reason)
 
 
-def _empty_line(region: str, site: str, place: _Place, reason: str) -> BudgetLine:
-    allowance = allowance_ms(place)
+def _coordinates(place: LinePlace) -> dict[str, Any]:
+    """What every line says of its own place."""
+    return {
+        "tier": place.tier.name,
+        "direction": place.direction,
+        "transport": place.carrier,
+        "mode": place.mode,
+        "percentile": place.percentile,
+        "prompt_bytes": place.prompt_bytes,
+        "allowance_ms": place.allowance_ms,
+        "headline": place.headline,
+    }
+
+
+def _empty_line(region: str, site: str, place: LinePlace, reason: str) -> BudgetLine:
+    kept = place.mode in (Mode.WARM, Mode.IDLE)
     return BudgetLine(
+        **_coordinates(place),
         region=region,
         site=site,
-        tier=place.tier.name,
-        direction=place.direction,
-        mode=place.mode,
-        percentile=place.percentile,
         value_ms=None,
         low_ms=None,
         high_ms=None,
         n=0,
         n_effective=0.0,
         losses=0,
-        method=Method.DERIVED_FROM_RTT if place.mode is Mode.WARM else Method.MEASURED,
-        allowance_ms=allowance,
+        method=Method.DERIVED_FROM_RTT if kept else Method.MEASURED,
         verdict=Verdict.NOT_MEASURED,
-        reason=NO_ALLOWANCE if allowance is None else reason,
-        headline=place.headline,
+        reason=NO_ALLOWANCE if place.allowance_ms is None else reason,
     )
-
-
-def mode_weights(place: _Place) -> dict[str, float]:
-    """Share of each connection mode in the traffic of a line; the shares sum to 1."""
-    if place.mode is not Mode.MIXTURE:
-        return {place.mode: 1.0}
-    total = sum(place.tier.mixture.values())
-    return {mode: weight / total for mode, weight in place.tier.mixture.items() if weight > 0}
-
-
-def allowance_ms(place: _Place) -> float | None:
-    """Only the network as a whole has an allowance."""
-    if place.direction is not Direction.NETWORK:
-        return None
-    return place.tier.network_allowance_ms
 
 
 def _refuses_everybody(path: PathSeries) -> str:
@@ -211,27 +279,3 @@ def _with_clock_error(estimate: Estimate, one_way: OneWayTracks | None) -> Estim
         return estimate
     low = max(0.0, estimate.low - one_way.error_ns)
     return replace(estimate, low=low, high=estimate.high + one_way.error_ns)
-
-
-def method_of(mode: Mode, place: _Place, one_way: OneWayTracks | None = None) -> Method:
-    """How the line of one mode comes about (docs/metrics.md)."""
-    if one_way is not None:
-        extra = extra_round_trips(place.tier.prompt_bytes)
-        if place.direction is Direction.INGRESS and extra:
-            return Method.DERIVED_FROM_RTT
-        return Method.SYMMETRIC_SPLIT if one_way.error_ns is None else Method.MEASURED
-    if mode is Mode.WARM:
-        return Method.DERIVED_FROM_RTT
-    if place.direction is not Direction.NETWORK:
-        return Method.SYMMETRIC_SPLIT
-    if extra_round_trips(place.tier.prompt_bytes):
-        return Method.DERIVED_FROM_RTT
-    return Method.MEASURED
-
-
-STRENGTH = (Method.MEASURED, Method.SYMMETRIC_SPLIT, Method.DERIVED_FROM_RTT)
-
-
-def weakest(methods: Iterator[Method]) -> Method:
-    """A mixture is as well measured as its worst part."""
-    return max(methods, key=STRENGTH.index)

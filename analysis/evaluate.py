@@ -11,7 +11,6 @@ from pathbudget.analysis.findings import (
     name_findings,
     place_findings,
     refused_findings,
-    resumption_findings,
     sample_findings,
     service_findings,
     unmeasured_finding,
@@ -23,6 +22,7 @@ from pathbudget.analysis.packets import PacketCollector
 from pathbudget.analysis.path_choice import PathSeries, path_candidates
 from pathbudget.analysis.places import PlaceCollector, point_of, tier_info, tiers_of
 from pathbudget.analysis.provenance import ProvenanceCollector
+from pathbudget.analysis.requests import RequestCollector, Requests
 from pathbudget.analysis.results import (
     BudgetLine,
     Evaluation,
@@ -96,6 +96,7 @@ class _Intake:
     def __init__(self) -> None:
         self.samples = SeriesCollector()
         self.packets = PacketCollector()
+        self.requests = RequestCollector()
         self.provenance = ProvenanceCollector()
         self.places = PlaceCollector()
         self.repeated = 0
@@ -111,6 +112,7 @@ class _Intake:
         self._seen.add(identity)
         self.samples.add(measurement)
         self.packets.add(measurement)
+        self.requests.add(measurement)
         self.provenance.add(measurement)
         self.places.add(measurement)
 
@@ -137,7 +139,10 @@ class _Evaluator:
                 self.by_pair.setdefault((key.region, key.site), []).append(series)
         self.streams: list[StreamSummary] = []
         self.reflected: dict[PairName, list[MeasuredStream]] = {}
-        self._take_streams({name: i for i, name in enumerate(vantages)})
+        numbers = {name: i for i, name in enumerate(vantages)}
+        self._take_streams(numbers)
+        self.requests = Requests(intake.requests, numbers, options.confidence)
+        self.paths: list[PathSeries] = []
         self.pairs: list[Pair] = []
         self.lines: list[BudgetLine] = []
         self.alternatives: list[BudgetLine] = []
@@ -153,7 +158,6 @@ class _Evaluator:
             self.regions, self.sites, self.catalogue.regions, self.catalogue.sites
         )
         self.findings += sample_findings(self.by_pair)
-        self.findings += resumption_findings(self.intake.samples.not_resumed)
         self.findings += name_findings(self.intake.samples.unresolved)
         self.findings += stream_findings(self.streams)
         timers = series_timers(self.series.values())
@@ -164,6 +168,8 @@ class _Evaluator:
                 self._evaluate_pair(region, site)
         every = len(self.regions) * len(self.sites)
         self.findings += unmeasured_finding(self.unmeasured, every)
+        requests, findings = self.requests.results(self.paths, self.series.values())
+        self.findings += findings
         recommendations = self._recommendations()
         return Evaluation(
             title=self.options.title,
@@ -185,6 +191,7 @@ class _Evaluator:
             streams=tuple(self.streams),
             under_load=loads,
             timer_artefacts=timers,
+            requests=requests,
         )
 
     def _take_streams(self, vantages: Mapping[str, int]) -> None:
@@ -228,13 +235,17 @@ class _Evaluator:
     def _add_lines(self, candidates: Sequence[PathSeries]) -> None:
         first = candidates[0]
         reflected = self.reflected.get((first.region, first.site), [])
+        self.paths += candidates
         self.findings += unreachable_findings(candidates)
         self.findings += refused_findings(candidates)
         self.findings += service_findings(candidates)
         for path in candidates:
             self.findings += path.findings
+        uploads = self.requests.uploads_of(first.region, first.site)
         budgets = [
-            PathBudget(path, self.options.confidence, one_way_tracks(path, reflected))
+            PathBudget(
+                path, self.options.confidence, one_way_tracks(path, reflected), uploads=uploads
+            )
             for path in candidates
         ]
         for tier in self.tiers:

@@ -173,22 +173,6 @@ def name_findings(unresolved: Mapping[tuple[str, str, str], int]) -> list[Findin
     ]
 
 
-def resumption_findings(counts: Mapping[tuple[str, str, str], int]) -> list[Finding]:
-    """Servers that do not take the tickets they gave."""
-    return [
-        Finding(
-            kind=FindingKind.NOT_RESUMED,
-            region=region,
-            site=site,
-            text=(
-                f"{target} made a full handshake {_times(n)} although a ticket was offered: these "
-                "are in no resumed line."
-            ),
-        )
-        for (region, site, target), n in sorted(counts.items())
-    ]
-
-
 def place_findings(
     regions: Sequence[RegionInfo],
     sites: Sequence[SiteInfo],

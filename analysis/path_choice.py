@@ -4,20 +4,24 @@ Chosen by how completely a target was measured, never by how quick it was: choos
 several would make every interval a lie (docs/adr/0050-which-series-stand-for-a-site.md).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pathbudget.analysis.quantiles import loss_interval
-from pathbudget.analysis.results import Finding, FindingKind, Mode
-from pathbudget.analysis.series import NS_PER_MS, REFUSALS, Series, Track, merged
+from pathbudget.analysis.results import Carriage, Carrier, Finding, FindingKind, Mode
+from pathbudget.analysis.series import NS_PER_MS, REFUSALS, Series, SeriesKey, Track, merged
 from pathbudget.probes.record import AddressFamily, Metric
 
 SERVER_COMPUTE_NS = 5_000_000
 """Room for the server's own signature and certificate before its flight counts as a detour."""
 
-NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED)
+NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED, Mode.EARLY_DATA)
+CARRIERS = (Carrier.TLS, Carrier.QUIC)
+
+NOT_OF_THE_PATH = frozenset({"dns"})
+"""Probes of something beside the service: their connections go to a name server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,9 @@ class PathSeries:
     family: str | None
     round_trips: Track | None
     source: str
-    """What the round trips are times of: ``icmp`` or another probe, ``connect``, ``tls``."""
-    setups: dict[Mode, Track]
+    """What the round trips are times of: ``icmp`` or another probe, ``connect``, ``tls``, ``quic``.
+    """
+    setups: dict[Carriage, Track]
     noise_floor_ns: int | None
     findings: tuple[Finding, ...] = ()
     refused: int = 0
@@ -69,31 +74,26 @@ class _Candidate:
     """Series of one (target, family)."""
 
     def __init__(self, of_target: Iterable[Series], family: str | None) -> None:
-        self.by_metric: dict[tuple[str, str, str | None], list[Track]] = {}
-        self.noise_floor_ns: int | None = None
-        for series in of_target:
-            if series.key.family in (family, None):
-                self._add(series)
-
-    def _add(self, series: Series) -> None:
-        key = series.key
-        self.by_metric.setdefault((key.probe, key.metric, key.mode), []).append(series.track)
-        if series.noise_floor_ns is not None:
-            self.noise_floor_ns = max(self.noise_floor_ns or 0, series.noise_floor_ns)
+        self.series = [
+            one
+            for one in of_target
+            if one.key.family in (family, None) and one.key.probe not in NOT_OF_THE_PATH
+        ]
+        floors = [one.noise_floor_ns for one in self.series if one.noise_floor_ns is not None]
+        self.noise_floor_ns = max(floors, default=None)
 
     def echo_probe(self) -> str:
         """Who measured the round trips: ``icmp`` where it did, else whatever probe did."""
-        probes = {probe for probe, metric, _ in self.by_metric if metric == Metric.RTT}
+        probes = {one.key.probe for one in self.series if one.key.metric == Metric.RTT}
         return "icmp" if "icmp" in probes else " and ".join(sorted(probes))
 
-    def track(self, metric: str, *, probe: str = "", mode: str | None = None) -> Track | None:
-        """All samples of a metric, of one probe or mode if named."""
-        tracks = [
-            track
-            for (its_probe, its_metric, its_mode), found in self.by_metric.items()
-            if its_metric == metric and probe in ("", its_probe) and mode in (None, its_mode)
-            for track in found
-        ]
+    def track(self, metric: str, *, probe: str = "") -> Track | None:
+        """All samples of a metric, of one probe if named."""
+        return self.where(lambda key: key.metric == metric and probe in ("", key.probe))
+
+    def where(self, wanted: Callable[[SeriesKey], bool]) -> Track | None:
+        """All samples of the series that are wanted."""
+        tracks = [one.track for one in self.series if wanted(one.key)]
         return merged(tracks) if tracks else None
 
 
@@ -133,9 +133,10 @@ def _path(
         round_trips=round_trips,
         source=source,
         setups={
-            mode: track
+            (carrier, mode): track
+            for carrier in CARRIERS
             for mode in NEW_CONNECTION_MODES
-            if (track := _setup(candidate, mode)) is not None
+            if (track := _setup(candidate, (carrier, mode))) is not None
         },
         noise_floor_ns=candidate.noise_floor_ns,
         findings=tuple(findings),
@@ -148,18 +149,24 @@ def _number_of(track: Track | None) -> int:
     return 0 if track is None else track.n
 
 
-def _setup(candidate: _Candidate, mode: Mode) -> Track | None:
-    """Set-ups of a mode. Those that failed before a mode was chosen count against each mode."""
-    own = candidate.track(Metric.SETUP, mode=mode)
-    if own is None:
-        return None
-    modeless = [
-        track
-        for (_, metric, its_mode), tracks in candidate.by_metric.items()
-        if metric == Metric.SETUP and its_mode is None
-        for track in tracks
-    ]
-    return merged([own, *modeless])
+def _setup(candidate: _Candidate, carriage: Carriage) -> Track | None:
+    """Set-ups of a mode over a transport: of the probe that is made for it, else of any other.
+
+    Those that failed before a mode was chosen count against each mode.
+    """
+    carrier, mode = carriage
+
+    def track(mode: Mode | None, probe: str) -> Track | None:
+        return candidate.where(
+            lambda key: (
+                (key.metric, key.transport, key.mode) == (Metric.SETUP, carrier, mode)
+                and probe in ("", key.probe)
+            )
+        )
+
+    probe = carrier if track(mode, carrier) is not None else ""
+    own, modeless = track(mode, probe), track(None, probe)
+    return own if own is None or modeless is None else merged([own, modeless])
 
 
 def _round_trips(
@@ -171,6 +178,8 @@ def _round_trips(
     connect = candidate.track(Metric.CONNECT, probe="tcp") or candidate.track(Metric.CONNECT)
     flight = candidate.track(Metric.TLS_HANDSHAKE)
     source, chosen = ("connect", connect) if echo is None else (candidate.echo_probe(), echo)
+    if chosen is None:
+        source, chosen = "quic", candidate.track(Metric.QUIC_HANDSHAKE)
     if echo is not None and connect is not None and _suppressed(echo, connect):
         text = (
             f"{target} answers {_share(echo)} of ICMP echoes but {_share(connect)} of TCP "

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pathbudget.analysis.floor import Point
-from pathbudget.analysis.results import Mode, RegionInfo, SiteInfo, TierInfo
+from pathbudget.analysis.results import Carrier, Mode, RegionInfo, SiteInfo, TierInfo
 from pathbudget.analysis.series import place_of
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.record import Measurement
@@ -131,4 +131,6 @@ def tier_info(tier: Tier) -> TierInfo:
         mode=Mode(tier.mode),
         prompt_bytes=tier.prompt_bytes,
         mixture=dict(tier.mixture),
+        transport=Carrier(tier.transport),
+        further_prompt_bytes=tier.further_prompt_bytes,
     )

@@ -11,9 +11,13 @@ import numpy as np
 from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.quantiles import Estimate, Values, estimate_quantile
-from pathbudget.analysis.results import Direction, Mode
-from pathbudget.analysis.series import Track
+from pathbudget.analysis.results import Carriage, Carrier, Direction, Mode
+from pathbudget.analysis.series import LOST, Track
 from pathbudget.analysis.summary import autocorrelation
+from pathbudget.analysis.uploads import Uploads
+
+KEPT_OPEN = (Mode.WARM, Mode.IDLE)
+"""Modes without a set-up: their requests are made by the round trips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,9 @@ class RequestTimes:
         reflector measured the directions, theirs stands in its place.
         """
         if self.one_way is not None and direction is Direction.EGRESS:
-            return _distribution(self.one_way.reverse)
+            return distribution_of(self.one_way.reverse)
         if self.one_way is not None and direction is Direction.INGRESS:
-            return _distribution(self._ingress(self.one_way.forward, extra_round_trips))
+            return distribution_of(self._ingress(self.one_way.forward, extra_round_trips))
         one_way = self.round_trips.values_ns / 2
         total = one_way.copy()
         if direction is not Direction.EGRESS:
@@ -73,7 +77,7 @@ class RequestTimes:
         if direction is Direction.NETWORK:
             total += one_way
         track = Track(self.round_trips.sent_unix_ns, total, self.round_trips.vantages)
-        return _distribution(track)
+        return distribution_of(track)
 
     def _ingress(self, forward: Track, extra_round_trips: int) -> Track:
         """Set-up, one way there, extra round trips; warm requests are made by the packets."""
@@ -88,7 +92,31 @@ class RequestTimes:
         return Track(self.round_trips.sent_unix_ns, total, self.round_trips.vantages)
 
 
-def _distribution(track: Track) -> Distribution:
+def uploaded(
+    uploads: Uploads, round_trips: Track, one_way: OneWayTracks | None, direction: Direction
+) -> Distribution:
+    """Ingress or network of requests whose bytes were sent and timed.
+
+    network = set-up + upload, ingress = that less the way back, which the answer took.
+    """
+    total = uploads.with_setup
+    if direction is Direction.NETWORK:
+        return distribution_of(total)
+    back = _way_back(round_trips, one_way)
+    ways = beside(total, back)
+    return distribution_of(Track(total.sent_unix_ns, total.values_ns - ways, total.vantages))
+
+
+def _way_back(round_trips: Track, one_way: OneWayTracks | None) -> Track:
+    """How long answers take; the upload was answered, so a packet lost beside it says nothing."""
+    track = round_trips if one_way is None else one_way.reverse
+    arrived = np.isfinite(track.values_ns)
+    values = track.values_ns[arrived] / (2 if one_way is None else 1)
+    return Track(track.sent_unix_ns[arrived], values, track.vantages[arrived])
+
+
+def distribution_of(track: Track) -> Distribution:
+    """The distribution of a track, without what is not known (NaN)."""
     known = ~np.isnan(track.values_ns)
     if not known.all():
         track = Track(track.sent_unix_ns[known], track.values_ns[known], track.vantages[known])
@@ -96,18 +124,37 @@ def _distribution(track: Track) -> Distribution:
 
 
 def request_times(
-    path: PathSeries, mode: Mode, one_way: OneWayTracks | None = None
+    path: PathSeries, carriage: Carriage, one_way: OneWayTracks | None = None
 ) -> RequestTimes | None:
-    """Requests of one mode on one path; None where the mode was not measured."""
-    round_trips = path.round_trips
+    """Requests of one mode over one transport; None where that was not measured."""
+    round_trips, (carrier, mode) = path.round_trips, carriage
     if round_trips is None:
         return None
-    if mode is Mode.WARM:
-        return RequestTimes(np.zeros(round_trips.n), round_trips, 0, one_way, is_warm=True)
-    setups = path.setups.get(mode)
+    if mode in KEPT_OPEN:
+        return _kept_open(path, carrier, round_trips, one_way)
+    setups = path.setups.get(carriage)
     if setups is None:
         return None
     return _joined(setups, round_trips, one_way)
+
+
+def _kept_open(
+    path: PathSeries, carrier: Carrier, round_trips: Track, one_way: OneWayTracks | None
+) -> RequestTimes | None:
+    """Requests on a connection that stands: one for each round trip.
+
+    Over QUIC only where QUIC was tried; where not one connection came about, there is none to keep,
+    and each attempt is a request that failed.
+    """
+    if carrier is Carrier.QUIC:
+        tried = [track for (over, _), track in path.setups.items() if over is Carrier.QUIC]
+        if not tried:
+            return None
+        if all(track.losses == track.n for track in tried):
+            longest = max(tried, key=lambda track: track.n)
+            lost = Track(longest.sent_unix_ns, np.full(longest.n, LOST), longest.vantages)
+            return RequestTimes(np.zeros(lost.n), lost)
+    return RequestTimes(np.zeros(round_trips.n), round_trips, 0, one_way, is_warm=True)
 
 
 def _joined(setups: Track, round_trips: Track, one_way: OneWayTracks | None) -> RequestTimes | None:

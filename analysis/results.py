@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from pathbudget.analysis.request_results import RequestResults
 from pathbudget.analysis.stream_results import StreamSummary, TimerInfo, UnderLoad
 
 REPORT_SCHEMA_VERSION = 1
@@ -28,6 +29,9 @@ class Direction(StrEnum):
 
     INGRESS = "ingress"
     EGRESS = "egress"
+    STREAM = "stream"
+    """Egress of the chunks of a stream: one way back, and what each was delayed beyond that. Only
+    where token streams were measured."""
     NETWORK = "network"
     """Ingress plus egress, combined per request, compared with the tier's network allowance."""
 
@@ -37,8 +41,25 @@ class Mode(StrEnum):
 
     COLD = "cold"
     RESUMED = "resumed"
+    EARLY_DATA = "early_data"
+    """0-RTT that the server accepted: the request leaves with the first packet of the handshake."""
+    IDLE = "idle"
+    """Kept open, and not used for longer than its retransmission timer."""
     WARM = "warm"
     MIXTURE = "mixture"
+
+
+class Carrier(StrEnum):
+    """What carries the requests of a line."""
+
+    TLS = "tls"
+    QUIC = "quic"
+    MIXED = "mixed"
+    """A mixture of modes over more than one transport."""
+
+
+Carriage = tuple[Carrier, Mode]
+"""Transport and connection mode of requests."""
 
 
 class Method(StrEnum):
@@ -68,7 +89,7 @@ class Quantile(Result, frozen=True):
 
 
 class Summary(Result, frozen=True):
-    """One group of samples: (region, site, target, probe, metric, mode, family)."""
+    """One group of samples: (region, site, target, probe, metric, mode, family, transport ...)."""
 
     region: str
     site: str
@@ -99,6 +120,11 @@ class Summary(Result, frozen=True):
     ended_unix_ns: int
     loaded: bool = False
     """Measured while our own traffic loaded the path: in no budget line."""
+    transport: str | None = None
+    """What carries the requests of the probe: ``tls``, ``quic``, ``tcp``; None if it makes none."""
+    variant: str = ""
+    """What else tells series of one probe apart: the version of HTTP, the transport of DNS, the
+    bytes of an upload."""
 
 
 class BudgetLine(Result, frozen=True):
@@ -129,7 +155,14 @@ class BudgetLine(Result, frozen=True):
     family: str | None = None
     """IPv4 or IPv6: never both in one line."""
     round_trips_from: str = ""
-    """``icmp`` or another probe, ``connect`` (TCP SYN to SYN-ACK), ``tls`` (handshake flight)."""
+    """``icmp`` or another probe, ``connect`` (TCP SYN to SYN-ACK), ``tls`` or ``quic`` (handshake
+    flight)."""
+    transport: Carrier = Carrier.TLS
+    prompt_bytes: int = 0
+    """What the request uploads; 0 where the direction does not depend on it."""
+    upload: str = ""
+    """``measured`` or ``modelled``: where the time of the request's own bytes is from; empty where
+    the direction has none, ``both`` in a mixture of the two."""
 
 
 class Pair(Result, frozen=True):
@@ -169,6 +202,18 @@ class FindingKind(StrEnum):
     CLOCK_CONTRADICTED = "clock_contradicted"
     HOST_BUSY = "host_busy"
     ADDED_BY_LOAD = "added_by_load"
+    QUIC_BLOCKED = "quic_blocked"
+    EARLY_DATA_REJECTED = "early_data_rejected"
+    MODE_UNAVAILABLE = "mode_unavailable"
+    HELLO_RETRY = "hello_retry"
+    CERTIFICATE_ROUND_TRIP = "certificate_round_trip"
+    RETRY = "retry"
+    VERSION_NEGOTIATION = "version_negotiation"
+    BUFFERING_PROXY = "buffering_proxy"
+    STREAM_STALLS = "stream_stalls"
+    EDGES_DIFFER = "edges_differ"
+    FLOW_STALL = "flow_stall"
+    UPLOAD_FAILED = "upload_failed"
 
 
 class Finding(Result, frozen=True):
@@ -290,6 +335,8 @@ class TierInfo(Result, frozen=True):
     mode: Mode
     prompt_bytes: int
     mixture: dict[str, float]
+    transport: Carrier = Carrier.TLS
+    further_prompt_bytes: tuple[int, ...] = ()
 
 
 class VantageInfo(Result, frozen=True):
@@ -353,3 +400,5 @@ class Evaluation(Result, frozen=True):
     outages, flows, trains (docs/metrics.md)."""
     under_load: tuple[UnderLoad, ...] = ()
     timer_artefacts: tuple[TimerInfo, ...] = ()
+    requests: RequestResults = RequestResults()
+    """What requests paid, step by step: set-ups, phases of HTTP, look-ups, uploads, streams."""

@@ -1,10 +1,12 @@
 """Samples, streamed from measurements into one series of numbers per group.
 
-A series is (region, site, target, address, probe, metric, mode, family, loaded): IPv4 and IPv6,
-two addresses, two connection modes, an idle path and one that our own traffic loads are never mixed
-here. What is in no series is in `excluded`, with the reason; nothing else is left out, but for the
-one-way transit times: their level is the offset of two clocks, and `packets` reads them. A refused
-connect is in two series: a loss among the connects, and a number among the refusals.
+A series is (region, site, target, address, probe, metric, mode, family, loaded, transport,
+variant): IPv4 and IPv6, two addresses, two connection modes, TLS and QUIC, two versions of HTTP, an
+idle path and one that our own traffic loads are never mixed here. What is in no series is in
+`excluded`, with the reason; nothing else is left out, but for two kinds of numbers that may be
+below zero: one-way transit times, whose level is the offset of two clocks (`packets` reads them),
+and the chunks of streams (`token_streams`). A refused connect is in two series: a loss among the
+connects, and a number among the refusals.
 """
 
 import bisect
@@ -28,6 +30,7 @@ from pathbudget.probes.record import (
     Metric,
     Sample,
     Stage,
+    Transport,
 )
 
 NS_PER_MS = 1_000_000.0
@@ -36,13 +39,23 @@ LOST = float("inf")
 WALL_CLOCKS = frozenset({ClockSource.KERNEL, ClockSource.KERNEL_RECEIVE, ClockSource.FOREIGN})
 """Sources whose number a step of the wall clock spoils. The others read a monotonic clock."""
 
-OFFSETS = frozenset({Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE})
-"""Numbers between two clocks, which may be below zero and are no distribution of a delay."""
+APART = frozenset(
+    {
+        *(Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE),
+        *(Metric.DELIVERY_GAP, Metric.DELIVERY_VARIATION),
+    }
+)
+"""Numbers that may be below zero and are no distribution of a delay: others read them."""
 
 REFUSALS = "connect_refused"
 """Metric of the series of refused connects: SYN to RST, a round trip and no connection."""
 
-NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
+NOT_SENT = frozenset(
+    {
+        *(FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE),
+        FailureKind.UNAVAILABLE,
+    }
+)
 """Failures of this host: the network was not asked, so they are no loss (RFC 7680).
 
 A host without IPv6 says nothing of a site over IPv6. Routers without a route are `UNREACHABLE`.
@@ -53,6 +66,27 @@ NO_NAME = frozenset({FailureKind.NAME_NOT_FOUND, FailureKind.NO_ADDRESS, Failure
 
 They are losses of look-ups (metric `resolve`) and of nothing else.
 """
+
+
+OTHER_MODE = {
+    FailureKind.NOT_RESUMED: (
+        "of handshakes that were not resumed",
+        "the server made a full handshake, which says nothing of this mode",
+    ),
+    FailureKind.EARLY_DATA_REJECTED: (
+        "of early data that was rejected",
+        "the request had to be sent again, which says nothing of this mode",
+    ),
+}
+"""Connections that turned out to be of another mode than the one asked for: what, and why."""
+
+VARIANTS = {
+    "dns": ("transport", "protocol"),
+    "http": ("version",),
+    "upload": ("bytes", "tokens", "version"),
+    "token_stream": ("form", "version"),
+}
+"""Options that make several series of one probe, by probe."""
 
 
 class SeriesKey(NamedTuple):
@@ -68,6 +102,10 @@ class SeriesKey(NamedTuple):
     family: str | None
     loaded: bool = False
     """Measured while our own traffic loaded the path."""
+    transport: str | None = None
+    """What carries the requests of the probe."""
+    variant: str = ""
+    """What else tells series of one probe apart."""
 
     def sort_key(self) -> tuple[str, ...]:
         """Order of the series in every result; None sorts as the empty word, idle before loaded."""
@@ -183,14 +221,32 @@ def place_of(measurement: Measurement) -> tuple[str, str]:
     return vantage.region or vantage.name, target.site or target.name
 
 
+def transport_of(measurement: Measurement, metric: str = "") -> Transport | None:
+    """What carried the requests. Records before version 4 do not say: TLS was all there was."""
+    if measurement.transport is not None:
+        return measurement.transport
+    if measurement.probe == "tls" or metric in (Metric.SETUP, Metric.TLS_HANDSHAKE):
+        return Transport.TLS
+    return None
+
+
+def variant_of(measurement: Measurement) -> str:
+    """Options that tell the series of one probe apart, as words."""
+    options = (
+        (name, measurement.options.get(name)) for name in VARIANTS.get(measurement.probe, ())
+    )
+    given = [(name, value) for name, value in options if value not in (None, "", 0)]
+    return " ".join(
+        f"{value} {name}" if isinstance(value, int) else str(value) for name, value in given
+    )
+
+
 class SeriesCollector:
     """Takes measurements one at a time and keeps numbers alone."""
 
     def __init__(self) -> None:
         self.excluded: Counter[tuple[str, str]] = Counter()
         """(what, why) to how many samples."""
-        self.not_resumed: Counter[tuple[str, str, str]] = Counter()
-        """(region, site, target) to how many handshakes were full though a ticket was offered."""
         self.unresolved: Counter[tuple[str, str, str]] = Counter()
         """(region, site, target) to how many samples had no address to be sent to."""
         self._builders: dict[SeriesKey, SeriesBuilder] = {}
@@ -201,7 +257,7 @@ class SeriesCollector:
         vantage = self._vantages.setdefault(measurement.vantage.name, len(self._vantages))
         builders: _Builders = {}
         for sample, loaded in zip(measurement.samples, loaded_samples(measurement), strict=True):
-            if sample.metric in OFFSETS:
+            if sample.metric in APART:
                 continue
             value = self._value_ns(sample, measurement)
             if value is None:
@@ -231,6 +287,7 @@ class SeriesCollector:
     def _builder(
         self, measurement: Measurement, metric: str, mode: str | None, loaded: bool
     ) -> SeriesBuilder:
+        transport = transport_of(measurement, metric)
         key = SeriesKey(
             *place_of(measurement),
             target=measurement.target.name,
@@ -240,6 +297,8 @@ class SeriesCollector:
             mode=None if mode is None else str(mode),
             family=None if measurement.family is None else str(measurement.family),
             loaded=loaded,
+            transport=None if transport is None else str(transport),
+            variant=variant_of(measurement),
         )
         builder = self._builders.setdefault(key, SeriesBuilder(key))
         if measurement.noise is not None:
@@ -268,12 +327,8 @@ class SeriesCollector:
             self._exclude(what, "the name had no address, so nothing was sent")
             self.unresolved[*place_of(measurement), measurement.target.name] += 1
             return True
-        if failure.kind is FailureKind.NOT_RESUMED:
-            what = f"{sample.metric} samples of handshakes that were not resumed"
-            self._exclude(what, "the server made a full handshake, which says nothing of this mode")
-            if sample.metric == Metric.SETUP:
-                place = (*place_of(measurement), measurement.target.name)
-                self.not_resumed[place] += 1
+        if (why := OTHER_MODE.get(failure.kind)) is not None:
+            self._exclude(f"{sample.metric} samples {why[0]}", why[1])
             return True
         return False
 

@@ -50,9 +50,10 @@ class Tier:
     """A class of service: what the whole request may take and what the network may take of it.
 
     `components` holds the allowances in ms in the order of the budget; ``network`` is among them.
-    The headline line of a tier is the one of its `mode` at its `percentile`.
-    `mixture` gives the share of traffic per connection mode (sums to 1).
-    `prompt_bytes` is what a request uploads.
+    The headline line of a tier is the one of its `mode` over its `transport` at its `percentile`,
+    for a request that uploads `prompt_bytes`; `further_prompt_bytes` get lines beside it.
+    `mixture` gives the share of traffic per connection mode (sums to 1), as it was written:
+    `tiers.shares` says over which transport.
     """
 
     name: str
@@ -65,6 +66,13 @@ class Tier:
     mixture: dict[str, float] = field(hash=False)
     source: str = ""
     date: str = ""
+    transport: str = "tls"
+    further_prompt_bytes: tuple[int, ...] = ()
+
+    @property
+    def prompt_sizes(self) -> tuple[int, ...]:
+        """Bytes of every prompt that has lines; that of the headline comes first."""
+        return (self.prompt_bytes, *self.further_prompt_bytes)
 
     @property
     def network_allowance_ms(self) -> float:

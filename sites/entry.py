@@ -183,6 +183,19 @@ class Entry:
             return None
         return int(number)
 
+    def whole_numbers(self, key: str, rule: Interval) -> tuple[int, ...]:
+        """A list of whole numbers within `rule`; empty when absent. Wrong ones are left out."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.fault(key, f"{show(value)} is no list", f"a list of numbers, each {rule.expected}")
+            return ()
+        values = {f"[{at}]": one for at, one in enumerate(value)}
+        inner = Entry(self.file, values, lambda at: self.where(f"{key}{at}"), self.faults)
+        numbers = [inner.whole_number(at, rule, required=True) for at in values]
+        return tuple(number for number in numbers if number is not None)
+
     def date(self, key: str) -> str:
         """A day as ISO text; TOML dates and text are both fine."""
         value = self.values.get(key)

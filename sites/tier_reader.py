@@ -4,7 +4,15 @@ import math
 
 from pathbudget.sites.catalogue import Tier
 from pathbudget.sites.entry import Entry, Interval, show
-from pathbudget.sites.tiers import HEADLINE_MODES, MODES, NETWORK, fits, total_ms
+from pathbudget.sites.tiers import (
+    HEADLINE_MODES,
+    MODES,
+    NETWORK,
+    TRANSPORTS,
+    fits,
+    mixture_keys,
+    total_ms,
+)
 
 TARGET = Interval(0, 1e9, "milliseconds above 0", open_low=True)
 ALLOWANCE = Interval(0, 1e9, "milliseconds, 0 or more")
@@ -19,7 +27,9 @@ TIER_KEYS = (
     "components",
     "percentile",
     "mode",
+    "transport",
     "prompt_bytes",
+    "further_prompt_bytes",
     "mixture",
     "source",
     "date",
@@ -36,9 +46,11 @@ def read_tier(entry: Entry) -> Tier | None:
     target = entry.number("target_ms", TARGET, required=True)
     percentile = entry.number("percentile", PERCENTILE)
     prompt = entry.whole_number("prompt_bytes", PROMPT, required=True)
+    further = _further_prompts(entry, prompt)
     mode = entry.word("mode", HEADLINE_MODES, "warm")
+    transport = entry.word("transport", TRANSPORTS, "tls")
     components = _components(entry)
-    mixture = _mixture(entry, mode)
+    mixture = _mixture(entry, mode, transport)
     source, date = entry.text("source"), entry.date("date")
     if target is None or prompt is None or not entry.sound:
         return None
@@ -53,6 +65,8 @@ def read_tier(entry: Entry) -> Tier | None:
         mixture=mixture,
         source=source,
         date=date,
+        transport=transport,
+        further_prompt_bytes=further,
     )
     return _that_fits(entry, tier)
 
@@ -68,7 +82,19 @@ def _components(entry: Entry) -> dict[str, float]:
     return components
 
 
-def _mixture(entry: Entry, mode: str) -> dict[str, float]:
+def _further_prompts(entry: Entry, prompt: int | None) -> tuple[int, ...]:
+    """Sizes that get lines of their own; none twice, for their lines would be the same."""
+    sizes = entry.whole_numbers("further_prompt_bytes", PROMPT)
+    known = {prompt}
+    for at, size in enumerate(sizes):
+        if size in known:
+            expected = "each size once, and none that is prompt_bytes"
+            entry.fault(f"further_prompt_bytes[{at}]", f"{size} is there already", expected)
+        known.add(size)
+    return sizes
+
+
+def _mixture(entry: Entry, mode: str, transport: str) -> dict[str, float]:
     """Shares per connection mode; without one all traffic is in the headline mode."""
     if "mixture" not in entry.values:
         if mode == "mixture":
@@ -77,14 +103,25 @@ def _mixture(entry: Entry, mode: str) -> dict[str, float]:
     before = len(entry.faults)
     mixture = entry.shares("mixture", SHARE)
     table = entry.values["mixture"]
-    for name in table if isinstance(table, dict) else ():
-        if name not in MODES:
-            expected = "one of " + ", ".join(MODES)
-            entry.fault(f"mixture.{name}", f"unknown mode {show(name)}", expected)
+    if isinstance(table, dict):
+        _check_modes(entry, [str(name) for name in table], transport)
     total = math.fsum(mixture.values())
     if len(entry.faults) == before and abs(total - 1) > SUM_TOLERANCE:
         entry.fault("mixture", f"the shares sum to {total:g}", "shares that sum to 1")
     return mixture
+
+
+def _check_modes(entry: Entry, names: list[str], transport: str) -> None:
+    """Unknown words, and two words for one mode over one transport."""
+    meaning = mixture_keys(transport)
+    written: dict[tuple[str, str], str] = {}
+    for name in names:
+        if name not in meaning:
+            expected = "one of " + ", ".join(MODES) + ", each also as quic-cold, tls-cold ..."
+            entry.fault(f"mixture.{name}", f"unknown mode {show(name)}", expected)
+        elif (twin := written.setdefault(meaning[name], name)) != name:
+            problem = f"{show(name)} and {show(twin)} are the same over {transport}"
+            entry.fault(f"mixture.{name}", problem, "one share for it")
 
 
 def _that_fits(entry: Entry, tier: Tier) -> Tier | None:

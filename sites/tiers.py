@@ -11,10 +11,31 @@ from pathbudget.sites.catalogue import Tier
 NETWORK = "network"
 """The component that this product measures."""
 
-MODES = ("cold", "resumed", "warm")
+MODES = ("cold", "resumed", "early_data", "idle", "warm")
 """Connection modes that can be measured, and so can be part of a mixture."""
 
+TRANSPORTS = ("tls", "quic")
+"""What carries requests: TLS over TCP, or QUIC."""
+
 HEADLINE_MODES = (*MODES, "mixture")
+
+Carriage = tuple[str, str]
+"""Transport and connection mode."""
+
+
+def mixture_keys(transport: str) -> dict[str, Carriage]:
+    """Every word that may stand in a mixture, and what it means in a tier of that transport.
+
+    ``cold`` is over the transport of the tier; ``quic-cold`` says which.
+    """
+    own = {mode: (transport, mode) for mode in MODES}
+    return own | {f"{its}-{mode}": (its, mode) for its in TRANSPORTS for mode in MODES}
+
+
+def shares(tier: Tier) -> dict[Carriage, float]:
+    """Share of the traffic by transport and connection mode, without those of no traffic."""
+    meaning = mixture_keys(tier.transport)
+    return {meaning[key]: share for key, share in tier.mixture.items() if share > 0}
 
 
 def total_ms(tier: Tier) -> float:

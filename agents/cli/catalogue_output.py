@@ -122,9 +122,11 @@ def _tiers(tiers: list[Tier]) -> Table:
     )
     for tier in tiers:
         budget = (tier.target_ms, total_ms(tier), headroom_ms(tier), tier.network_allowance_ms)
-        line = f"p{tier.percentile:g} {tier.mode}"
+        over = "" if tier.transport == "tls" else f"{tier.transport} "
+        line = f"p{tier.percentile:g} {over}{tier.mode}"
         milliseconds = [f"{number:g} ms" for number in budget]
-        table.add_row(tier.name, *milliseconds, line, f"{tier.prompt_bytes} B")
+        uploads = "\n".join(f"{size} B" for size in tier.prompt_sizes)
+        table.add_row(tier.name, *milliseconds, line, uploads)
     return table
 
 

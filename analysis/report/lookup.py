@@ -19,7 +19,7 @@ from pathbudget.analysis.results import (
 
 PairKey = tuple[str, str]
 
-METRIC_ORDER = ("rtt", "connect", "connect_refused", "tls_handshake", "setup")
+METRIC_ORDER = ("rtt", "connect", "connect_refused", "tls_handshake", "quic_handshake", "setup")
 """Which series stands for a pair: the one nearest to the bare path."""
 
 
@@ -139,7 +139,7 @@ def site_title(site: SiteInfo, places: set[str]) -> str:
     return f"{site.title} ({site.name})"
 
 
-SERIES_OF = {"connect": "connect", "tls": "tls_handshake"}
+SERIES_OF = {"connect": "connect", "tls": "tls_handshake", "quic": "quic_handshake"}
 """Metric of the series by what a line says that its round trips are from; else a probe's rtt."""
 
 

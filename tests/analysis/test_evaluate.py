@@ -192,7 +192,7 @@ def test_findings_about_the_samples(
 ) -> None:
     connects = make_samples([1005.0], Metric.CONNECT, flags=("syn_retransmitted",))
     refused = Failure(FailureKind.NOT_RESUMED, Stage.HANDSHAKE)
-    full = [Sample(0, Metric.SETUP, 1, failure=refused)] * 3
+    full = [Sample(seq, Metric.SETUP, 1, failure=refused) for seq in range(3)]
     evaluation = evaluate(
         [
             make_measurement(make_samples([5.0] * 9, clock_source=ClockSource.USER)),

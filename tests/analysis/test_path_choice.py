@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pathbudget.analysis.path_choice import PathSeries, path_candidates
-from pathbudget.analysis.results import FindingKind, Mode
+from pathbudget.analysis.results import Carrier, FindingKind, Mode
 from pathbudget.analysis.series import SeriesCollector
 from pathbudget.probes.record import (
     AddressFamily,
@@ -150,5 +150,6 @@ def test_set_ups_that_failed_before_their_mode_was_known_count(
         *make_samples([None] * 2, Metric.SETUP),
     ]
     path = paths([make_measurement(tls, probe="tls")])[0]
-    assert (path.setups[Mode.COLD].n, path.setups[Mode.COLD].losses) == (12, 2)
-    assert Mode.RESUMED not in path.setups
+    cold = path.setups[Carrier.TLS, Mode.COLD]
+    assert (cold.n, cold.losses) == (12, 2)
+    assert list(path.setups) == [(Carrier.TLS, Mode.COLD)]

@@ -18,6 +18,7 @@ KEYS = [
     *("name", "title", "place", "country", "latitude", "longitude", "weight", "source", "date"),
     *("operator", "metro", "price_per_month", "capacity", "target", "targets", "host", "port"),
     *("target_ms", "components", "percentile", "mode", "prompt_bytes", "mixture", "network"),
+    *("transport", "further_prompt_bytes", "quic-cold", "tls-warm"),
     *("region", "site", "tier", "use_regions", "use_sites", "use_tiers", "warm", "cold"),
 ]
 

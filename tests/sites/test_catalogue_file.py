@@ -8,6 +8,7 @@ from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.record import Target
 from pathbudget.sites.catalogue import Catalogue, Region, Site
 from pathbudget.sites.shipped import shipped_catalogue
+from pathbudget.sites.tiers import shares
 
 Load = Callable[..., Catalogue]
 
@@ -153,3 +154,25 @@ def test_nothing_shipped_is_known_without_it(load: Load) -> None:
 def test_a_byte_order_mark_and_windows_lines_are_fine(load: Load) -> None:
     text = b'\xef\xbb\xbf[[region]]\r\nname = "x"\r\nlatitude = 1\r\nlongitude = 2\r\n'
     assert list(load(_toml=text).regions) == ["x"]
+
+
+def test_modes_over_transports(load: Load) -> None:
+    own = """
+    [[tier]]
+    name = "quick"
+    target_ms = 500
+    components = { network = 30 }
+    mode = "early_data"
+    transport = "quic"
+    prompt_bytes = 800
+    further_prompt_bytes = [4000]
+    mixture = { early_data = 0.5, quic-warm = 0.3, tls-idle = 0.2, tls-cold = 0 }
+    """
+    tier = load(_toml=own).tiers["quick"]
+    assert (tier.mode, tier.transport) == ("early_data", "quic")
+    assert tier.prompt_sizes == (800, 4000)
+    assert shares(tier) == {
+        ("quic", "early_data"): 0.5,
+        ("quic", "warm"): 0.3,
+        ("tls", "idle"): 0.2,
+    }

@@ -3,7 +3,7 @@
 import pytest
 
 from pathbudget.sites.catalogue_file import load_catalogue
-from pathbudget.sites.tiers import fits, headroom_ms, total_ms
+from pathbudget.sites.tiers import fits, headroom_ms, shares, total_ms
 
 AGREED = {
     # name: target, sum, network, gateway, retrieval, tokenization, TTFT, 10 tokens, guardrail
@@ -20,7 +20,8 @@ PARTS = (
     "first_10_tokens",
     "guardrail",
 )
-PROMPTS = {"voice-ai": 800, "chat": 4000, "rag": 32000}
+PROMPTS = {"voice-ai": (800,), "chat": (4000,), "rag": (32000, 64000)}
+"""200, 1,000, and 8,000 and 16,000 tokens at 4 bytes."""
 
 
 @pytest.mark.parametrize("name", AGREED)
@@ -39,7 +40,8 @@ def test_percentile_modes_prompts_and_mixture() -> None:
     tiers = load_catalogue([]).tiers
     assert list(tiers) == ["voice-ai", "chat", "rag"]
     for name, tier in tiers.items():
-        assert (tier.percentile, tier.mode) == (95, "warm")
-        assert tier.prompt_bytes == PROMPTS[name]
+        assert (tier.percentile, tier.mode, tier.transport) == (95, "warm", "tls")
+        assert tier.prompt_sizes == PROMPTS[name]
         assert tier.mixture == {"warm": 0.90, "resumed": 0.08, "cold": 0.02}
+        assert shares(tier) == {(tier.transport, mode): w for mode, w in tier.mixture.items()}
         assert tier.network_allowance_ms == tier.components["network"]

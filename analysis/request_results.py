@@ -1,0 +1,212 @@
+"""What requests paid, step by step. Part of the JSON report, as `Evaluation.requests`.
+
+Milliseconds throughout, and `None` for *unbounded*, as in `results`.
+"""
+
+import msgspec
+
+from pathbudget.analysis.stream_results import Bounded
+
+
+class RequestResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Base: immutable, and made by keyword."""
+
+
+class Range(RequestResult, frozen=True):
+    """A number without unit, with its interval; None is unbounded."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class TicketAge(RequestResult, frozen=True):
+    """Tickets of one age that were offered, and how many the server took."""
+
+    at_least_s: float
+    below_s: float | None
+    offered: int
+    accepted: int
+
+
+class SetupSummary(RequestResult, frozen=True):
+    """Set-ups of one mode over one transport to one target."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    probe: str
+    transport: str
+    mode: str
+    asked: int
+    """Set-ups that were tried in this mode, whatever came of them."""
+    n: int
+    """Those that count: answered in this mode, or lost."""
+    losses: int
+    other_mode: int
+    """Answered, and in another mode: a ticket, or its early data, was not taken."""
+    unavailable: int
+    """This client cannot do it."""
+    reasons: dict[str, int]
+    """Why not, as the probe says, to how often."""
+    accepted_share: Range | None
+    """Of those that offered a ticket (resumed) or early data: share from 0 to 1 that the server
+    took, with its interval. None for cold ones."""
+    ticket_ages: tuple[TicketAge, ...]
+    setup_p50_ms: Bounded | None
+    setup_p95_ms: Bounded | None
+    round_trips_p50: Range | None
+    """(set-up - look-up of the name) / round trip nearest in time, of each set-up: its median."""
+    hello_retries: int
+    second_flights: int
+    retries: int
+    version_negotiations: int
+    amplification_stalls: int
+    groups: dict[str, int]
+    certificate_bytes: int | None
+    """Median; None where nobody noted it."""
+    flight_bytes: int | None
+    """Median length of the server's first flight."""
+    client_compute_p50_ms: float | None
+    """Processor time of our own client; in no other number."""
+
+
+class Resumption(RequestResult, frozen=True):
+    """What taking a ticket, or early data, changes at one target; differences are cold less it."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    probe: str
+    transport: str
+    mode: str
+    saved_ms: Bounded
+    """Difference of the medians of the set-ups."""
+    saved_round_trips: float | None
+    """Difference of the medians of set-ups in round trips."""
+    saved_bytes: int | None
+    """Of the server's first flight, or of certificates where only those are known."""
+    saved_compute_ms: float | None
+    """Processor time of our client."""
+
+
+class PhaseTime(RequestResult, frozen=True):
+    """One phase of requests."""
+
+    phase: str
+    n: int
+    losses: int
+    p50_ms: float | None
+    p95_ms: Bounded
+
+
+class HttpPhases(RequestResult, frozen=True):
+    """Phases of requests of one version of HTTP in one mode."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    version: str
+    transport: str | None
+    mode: str
+    phases: tuple[PhaseTime, ...]
+    """In the order of a request; those that did not happen are left out."""
+    statuses: dict[str, int]
+    server_timing: dict[str, float]
+    """Name of the server's own step to its median, ms (Server-Timing)."""
+
+
+class Gateway(RequestResult, frozen=True):
+    """The same request with credentials less without, paired within one shot."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    version: str
+    transport: str | None
+    mode: str
+    pairs: int
+    unpaired: int
+    """Shots in which only one of the two was answered."""
+    with_p50_ms: float | None
+    without_p50_ms: float | None
+    difference_p50_ms: Bounded
+    difference_p95_ms: Bounded
+
+
+class LookUp(RequestResult, frozen=True):
+    """Hits and misses of one name server over one transport."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    over: str
+    mode: str | None
+    metric: str
+    n: int
+    losses: int
+    p50_ms: Bounded
+    p95_ms: Bounded
+    truncated: int
+    retried: int
+
+
+class Edge(RequestResult, frozen=True):
+    """To which addresses a name sends one region."""
+
+    name: str
+    kind: str
+    """Record type asked for."""
+    region: str
+    site: str
+    over: str
+    subnet: str
+    """Network that the question was asked on behalf of (RFC 7871)."""
+    addresses: dict[str, int]
+    """Addresses of one answer, to how often it came."""
+    servers: dict[str, int]
+    """What the name servers call themselves (NSID), to how often."""
+
+
+class UploadSummary(RequestResult, frozen=True):
+    """Uploads of one size in one mode, beside the model of slow start."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    transport: str
+    mode: str
+    bytes: int
+    n: int
+    losses: int
+    measured_p50_ms: Bounded
+    measured_p95_ms: Bounded
+    model_p50_ms: float | None
+    """(1 + extra round trips) x the round trip nearest in time, of each upload: its median."""
+    model_error_ms: Bounded | None
+    """Measured less model, paired: its median. Above zero the model is too short."""
+    acknowledged_p50_ms: float | None
+    flights_model: int
+    flights_measured: float | None
+    """Median of upload / round trip."""
+    flow_stalls: int
+    retransmitted: int
+    refused_status: int
+
+
+class RequestResults(RequestResult, frozen=True):
+    """Everything about requests; empty where no request was made."""
+
+    setups: tuple[SetupSummary, ...] = ()
+    resumptions: tuple[Resumption, ...] = ()
+    http: tuple[HttpPhases, ...] = ()
+    gateways: tuple[Gateway, ...] = ()
+    look_ups: tuple[LookUp, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    uploads: tuple[UploadSummary, ...] = ()

@@ -1,0 +1,105 @@
+"""Everything that requests tell, in one pass over the measurements."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pathbudget.analysis.http_phases import HttpCollector
+from pathbudget.analysis.name_lookups import LookUpCollector, edge_findings, look_ups
+from pathbudget.analysis.path_choice import PathSeries
+from pathbudget.analysis.request_findings import (
+    quic_findings,
+    setup_findings,
+    upload_findings,
+)
+from pathbudget.analysis.request_results import RequestResults
+from pathbudget.analysis.results import Finding
+from pathbudget.analysis.series import Series, Track
+from pathbudget.analysis.setups import SetupCollector, resumptions, summarise_setups
+from pathbudget.analysis.shots import ShotKey, shot_key, shots_of
+from pathbudget.analysis.upload_summary import summarise_uploads
+from pathbudget.analysis.uploads import UploadCollector, Uploads
+from pathbudget.probes.record import Measurement, Metric
+
+OF_REQUESTS = frozenset(
+    {
+        *(Metric.SETUP, Metric.TTFB, Metric.TTFB_ANONYMOUS, Metric.UPLOAD),
+        *(Metric.DNS_HIT, Metric.DNS_MISS, Metric.DELIVERY_GAP, Metric.DELIVERY_VARIATION),
+    }
+)
+
+
+class RequestCollector:
+    """Takes measurements one at a time, and looks at those whose samples are of requests."""
+
+    def __init__(self) -> None:
+        self.setups = SetupCollector()
+        self.http = HttpCollector()
+        self.names = LookUpCollector()
+        self.uploads = UploadCollector()
+
+    def add(self, measurement: Measurement) -> None:
+        """Group the samples of a measurement by shot, for each topic."""
+        if OF_REQUESTS.isdisjoint(sample.metric for sample in measurement.samples):
+            return
+        key, shots = shot_key(measurement), list(shots_of(measurement))
+        self.setups.add(measurement, key, shots)
+        self.http.add(measurement, key, shots)
+        self.names.add(measurement, key, shots)
+        self.uploads.add(measurement, key, shots)
+
+
+class Requests:
+    """What was collected, once the vantages have their numbers."""
+
+    def __init__(
+        self, collector: RequestCollector, vantages: Mapping[str, int], confidence: float
+    ) -> None:
+        self._collector = collector
+        self._vantages = vantages
+        self._confidence = confidence
+        self.uploads = collector.uploads.finish(vantages)
+
+    def uploads_of(self, region: str, site: str) -> list[Uploads]:
+        """Uploads from one region to one site."""
+        return [one for one in self.uploads if (one.key.region, one.key.site) == (region, site)]
+
+    def results(
+        self, paths: Sequence[PathSeries], series: Iterable[Series]
+    ) -> tuple[RequestResults, list[Finding]]:
+        """All results, and what is to be said of them; `paths` are of all pairs."""
+        by_place = {(one.region, one.site, one.target, one.family): one for one in paths}
+
+        def round_trips(key: ShotKey) -> Track | None:
+            path = by_place.get((key.region, key.site, key.target, key.family))
+            return path.round_trips if path is not None else None
+
+        groups = self._collector.setups.groups()
+        setups = summarise_setups(groups, self._vantages, round_trips, self._confidence)
+        edges = self._collector.names.edges()
+        uploads = tuple(
+            summarise_uploads(one, _of_upload(by_place, one), self._confidence)
+            for one in self.uploads
+        )
+        results = RequestResults(
+            setups=setups,
+            resumptions=resumptions(groups, setups, self._vantages, self._confidence),
+            http=self._collector.http.phases(self._vantages, self._confidence),
+            gateways=self._collector.http.gateways(self._vantages, self._confidence),
+            look_ups=look_ups(series, self._confidence),
+            edges=edges,
+            uploads=uploads,
+        )
+        findings = [
+            *setup_findings(setups),
+            *quic_findings(paths),
+            *upload_findings(uploads),
+            *edge_findings(edges),
+        ]
+        return results, findings
+
+
+def _of_upload(
+    paths: Mapping[tuple[str, str, str, str | None], PathSeries], uploads: Uploads
+) -> Track | None:
+    key = uploads.key
+    path = paths.get((key.region, key.site, key.target, key.family))
+    return path.round_trips if path is not None else None
