@@ -5,8 +5,10 @@ EncryptedExtensions (RFC 8446, 4.2.10); the status call of OpenSSL is not bound.
 """
 
 import contextlib
+from pathlib import Path
 
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from OpenSSL import SSL
 
 from pathbudget.probes.errors import ConfigError, Fault
@@ -87,12 +89,17 @@ def _load_authorities(context: SSL.Context, ca_file: str) -> None:
 
 def _load_certificate(context: SSL.Context, certificate: str, key: str) -> None:
     try:
-        context.set_passwd_cb(lambda *_: b"")  # else OpenSSL asks the terminal
+        secret = load_pem_private_key(Path(key or certificate).read_bytes(), None)
         context.use_certificate_chain_file(certificate)
-        context.use_privatekey_file(key or certificate)
+        context.use_privatekey(secret)  # type: ignore[arg-type]
         context.check_privatekey()
+    except OSError as error:
+        raise no_certificate(certificate, key, (error.strerror or str(error)).lower()) from error
     except SSL.Error as error:
         raise no_certificate(certificate, key, _words(error)) from error
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        problem = str(error).splitlines()[0].lower()
+        raise no_certificate(certificate, key, problem) from error
 
 
 class OpenSslClient:

@@ -113,7 +113,7 @@ class _Teller:
         for phase in opened.beside:
             self._emit(phase, opened.mode, opened.notes)
         flags = dict.fromkeys(flag for phase in opened.phases for flag in phase.flags)
-        total = Phase(Metric.SETUP, opened.began, opened.setup, (*self._marks, *flags))
+        total = Phase(Metric.SETUP, opened.began, opened.setup, tuple(flags))
         self._emit(total, opened.mode, opened.notes)
         self.stream.close()
 
@@ -141,9 +141,7 @@ class _Teller:
     def _emit(self, phase: Phase, mode: ConnectionMode, notes: Mapping[str, Note]) -> None:
         shakes = phase.metric == Metric.TLS_HANDSHAKE
         own = shakes or phase.metric in (Metric.CLIENT_COMPUTE, Metric.SETUP)
-        marks = tuple(dict.fromkeys((*self._marks, *phase.flags))) if own else phase.flags
-        if phase.metric == Metric.CLIENT_COMPUTE:
-            marks = ()
+        marks = tuple(dict.fromkeys((*self._marks, *phase.flags)))
         if phase.span.stepped:
             marks = (*marks, Flag.CLOCK_STEP)
         began = phase.began
@@ -174,7 +172,7 @@ class _Teller:
             failure=failure,
             mode=mode if whole or metric == Metric.TLS_HANDSHAKE else None,
             lateness_ns=self._lateness(),
-            flags=self._marks if metric == Metric.TLS_HANDSHAKE or whole else (),
+            flags=self._marks,
             responder=None if whole else stream.responder,
             flow=stream.flow,
             stamps=None if whole else stamps_of(self._shot, began.unix_ns, began),

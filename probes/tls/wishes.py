@@ -60,6 +60,7 @@ class Wish:
         self._server = server_of(shot, port)
         self._ticket: Ticket | None = None
         self._offered: Ticket | None = None
+        self._early = b""
         self._no_early = ""
         self.mode = ConnectionMode.COLD
         self.facts: dict[str, Note] = {}

@@ -46,7 +46,9 @@ def test_every_probe_states_its_cost() -> None:
 def test_missing_options_get_their_defaults() -> None:
     options, faults = check_options(TLS, {"mode": "resumed"}, "f", "w")
     assert faults == []
-    assert options == {"mode": "resumed", "verify": True, "ca_file": "", "alpn": ""}
+    assert options == {name: option.default for name, option in TLS.options.items()} | {
+        "mode": "resumed"
+    }
 
 
 def test_every_fault_is_told_at_once() -> None:
@@ -55,10 +57,10 @@ def test_every_fault_is_told_at_once() -> None:
     place = "probe[1].options"
     assert faults == [
         Fault("campaign.toml", f"{place}.mode", "'warm' is none of the choices",
-              "one of cold, resumed"),
+              "one of cold, resumed, early_data"),
         Fault("campaign.toml", f"{place}.verify", "'yes' is a string", "true or false"),
         Fault("campaign.toml", f"{place}.retries", "probe tls has no option 'retries'",
-              "one of alpn, ca_file, mode, verify"),
+              "one of " + ", ".join(sorted(TLS.options))),
     ]  # fmt: skip
     assert options["alpn"] == "h2"
 

@@ -149,8 +149,7 @@ def test_a_hello_retry_request_costs_a_round_trip_and_is_marked(
 
 def test_an_unchecked_certificate_is_marked(tls_path: FakePath, shoot_tls: Shoot) -> None:
     samples = shoot_tls(verify=False, ca_file="")
-    marked = {sample.metric for sample in samples if Flag.UNVERIFIED in sample.flags}
-    assert marked == {"tls_handshake", "setup"}
+    assert all(Flag.UNVERIFIED in sample.flags for sample in samples)
     assert values(samples)["setup"] == 40 * MS
 
 

@@ -1,0 +1,370 @@
+"""Networks and collectors; TLS servers on the fake network, in threads, and those of others."""
+
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from pathbudget.probes.clock import SystemClock
+from pathbudget.probes.fake_collector import Collector, shot_at
+from pathbudget.probes.fake_network import FakeClock, FakeNetwork, FakePath
+from pathbudget.probes.network import SystemNetwork
+from pathbudget.probes.record import AddressFamily, Sample
+from pathbudget.probes.tls.probe import TLS
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def fake() -> FakeNetwork:
+    return FakeNetwork(FakeClock())
+
+
+@pytest.fixture
+def fake_collector(fake: FakeNetwork) -> Collector:
+    return Collector(fake, fake.clock)
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[SystemNetwork]:
+    """The real network of this host."""
+    network = SystemNetwork()
+    await asyncio.sleep(0.02)  # until the kernel stamps
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def collector(network: SystemNetwork) -> Collector:
+    """On the real network of this host."""
+    return Collector(network, SystemClock())
+
+
+Holds = Callable[[], object]
+
+
+@pytest.fixture
+def until() -> Callable[[Holds], Awaitable[None]]:
+    """Wait until a condition holds that another thread brings about."""
+
+    async def wait(holds: Holds) -> None:
+        async with asyncio.timeout(30):
+            while not holds():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    return wait
+
+
+def make_certificate(folder: Path, *, more_names: int = 0) -> Path:
+    """A self-signed certificate for localhost, site.example, 127.0.0.1 and ::1, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName("site.example")]
+    names += [x509.IPAddress(ipaddress.ip_address(text)) for text in ("127.0.0.1", "::1")]
+    names += [
+        x509.DNSName(f"one-more-name-of-it-{number:04}.example") for number in range(more_names)
+    ]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    (folder / "certificate.pem").write_bytes(pem)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    (folder / "key.pem").write_bytes(secret)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture(scope="session")
+def large_certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More than ten segments of it."""
+    return make_certificate(tmp_path_factory.mktemp("large"), more_names=600)
+
+
+@pytest.fixture
+def ca_file(certificate_folder: Path) -> str:
+    """The certificate, to be trusted."""
+    return str(certificate_folder / "certificate.pem")
+
+
+@pytest.fixture
+def server_context(certificate_folder: Path) -> ssl.SSLContext:
+    """A TLS server with that certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    folder = certificate_folder
+    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    return context
+
+
+@pytest.fixture
+def tls_path(fake: FakeNetwork, server_context: ssl.SSLContext) -> FakePath:
+    """A TLS server 20 ms away on the fake network: site.example, 192.0.2.1."""
+    fake.names["site.example"] = {AddressFamily.IPV4: ("192.0.2.1",)}
+    fake.paths["192.0.2.1"] = FakePath(round_trip_ns=20 * MS, tls=server_context)
+    return fake.paths["192.0.2.1"]
+
+
+Shoot = Callable[..., list[Sample]]
+
+
+@pytest.fixture
+def shoot_tls(fake: FakeNetwork, fake_collector: Collector, ca_file: str) -> Shoot:
+    """Open the TLS probe and fire one shot after the other; the samples in their order."""
+
+    def run(*, shots: int = 1, resolve: bool = False, **options: str | bool) -> list[Sample]:
+        probe = fake_collector.open(TLS, {"ca_file": ca_file, **options})
+        for seq in range(shots):
+            probe.fire(shot_at("192.0.2.1", seq=seq, host="site.example", resolve=resolve))
+            fake.clock.advance(3_000 * MS)
+        return [sample for _, sample in fake_collector.emitted]
+
+    return run
+
+
+Handler = Callable[[socket.socket], None]
+"""Plays the server on one accepted connection; the socket is closed behind it."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., int]]:
+    """Start a server on loopback, one thread per connection; returns its port."""
+    listeners: list[socket.socket] = []
+    threads: list[threading.Thread] = []
+
+    def play(handler: Handler, connection: socket.socket) -> None:
+        connection.settimeout(10)
+        with connection, contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            handler(connection)
+
+    def accept(listener: socket.socket, handler: Handler) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                thread = threading.Thread(target=play, args=(handler, connection))
+                threads.append(thread)
+                thread.start()
+
+    def start(handler: Handler, address: str = "127.0.0.1") -> int:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server((address, 0), family=family, backlog=128)
+        listeners.append(listener)
+        thread = threading.Thread(target=accept, args=(listener, handler))
+        threads.append(thread)
+        thread.start()
+        port: int = listener.getsockname()[1]
+        return port
+
+    yield start
+    for listener in listeners:
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+    for thread in threads:
+        thread.join()
+
+
+Relay = Callable[[list[int], int], int]
+"""Starts a relay (see `relay`) and returns its port."""
+
+
+@pytest.fixture
+def relay(serve: Callable[..., int]) -> Relay:
+    """Carries connections to other ports: the first to the first one, and so on, then the last.
+
+    Where `window` is given it holds what follows the first so many bytes from the server back for
+    60 ms, as an initial window does; and every answer to the client takes 20 ms.
+    """
+
+    def start(ports: list[int], window: int = 0) -> int:
+        left = list(ports)
+
+        def handle(connection: socket.socket) -> None:
+            port = left.pop(0) if len(left) > 1 else left[0]
+            with socket.create_connection(("127.0.0.1", port)) as there:
+                back = threading.Thread(target=_carry, args=(there, connection, window))
+                back.start()
+                _carry(connection, there, 0)
+                back.join()
+
+        return serve(handle)
+
+    return start
+
+
+def _carry(source: socket.socket, sink: socket.socket, window: int) -> None:
+    carried = 0
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            if carried < window < carried + len(data):
+                sink.sendall(data[: window - carried])
+                time.sleep(0.06)
+                sink.sendall(data[window - carried :])
+            else:
+                sink.sendall(data)
+            carried += len(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
+
+
+NGINX = """
+daemon off; master_process off; pid nginx.pid; error_log error.log warn; worker_processes 1;
+events {{ worker_connections 256; }}
+http {{
+  log_format proof '$server_port $ssl_session_reused $ssl_early_data $ssl_client_verify $request';
+  access_log access.log proof;
+  client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u;
+  scgi_temp_path s;
+  ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
+  ssl_protocols TLSv1.3; ssl_session_ticket_key ticket.key;
+  server {{ listen 127.0.0.1:{early} ssl http2; ssl_early_data on;
+    location / {{ return 200 hi; }} }}
+  server {{ listen 127.0.0.1:{plain} ssl; location / {{ return 200 hi; }} }}
+  server {{ listen 127.0.0.1:{forgets} ssl; ssl_session_tickets off;
+    location / {{ return 200 hi; }} }}
+  server {{ listen 127.0.0.1:{mutual} ssl; ssl_verify_client on; ssl_early_data on;
+    ssl_client_certificate {folder}/certificate.pem; location / {{ return 200 hi; }} }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Nginx:
+    """A running nginx. Ports: with tickets and early data, with tickets only, with tickets that it
+    forgets, and one that asks for our certificate.
+    """
+
+    folder: Path
+    early: int
+    plain: int
+    forgets: int
+    mutual: int
+
+    def said(self, port: int) -> list[list[str]]:
+        """Of each request to a port: reused (r or .), early (1 or -), client verified, method."""
+        lines = (self.folder / "access.log").read_text().splitlines()
+        return [line.split()[1:5] for line in lines if line.startswith(f"{port} ")]
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(one.getsockname()[1]) for one in held]
+
+
+@pytest.fixture(scope="session")
+def nginx_process(
+    tmp_path_factory: pytest.TempPathFactory, certificate_folder: Path
+) -> Iterator[Nginx]:
+    folder = tmp_path_factory.mktemp("nginx")
+    found = Nginx(folder, *free_ports(4))
+    ports = {name: getattr(found, name) for name in ("early", "plain", "forgets", "mutual")}
+    (folder / "ticket.key").write_bytes(os.urandom(80))
+    (folder / "nginx.conf").write_text(NGINX.format(folder=certificate_folder, **ports))
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert program is not None
+    command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        wait_for(found.mutual)
+        yield found
+        process.terminate()
+
+
+@pytest.fixture
+def nginx(nginx_process: Nginx) -> Nginx:
+    (nginx_process.folder / "access.log").write_text("")
+    return nginx_process
+
+
+def wait_for(port: int) -> None:
+    """Until somebody listens there."""
+    for _ in range(500):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"nobody listens on {port}")
+
+
+@dataclass
+class Server:
+    """A running ``openssl s_server``."""
+
+    port: int
+    log: Path
+    process: "subprocess.Popen[bytes]"
+
+    def count(self, words: str) -> int:
+        """How often it has said so."""
+        return self.log.read_text(errors="replace").count(words)
+
+
+@pytest.fixture
+def s_server(tmp_path: Path, certificate_folder: Path) -> Iterator[Callable[..., Server]]:
+    """Start ``openssl s_server`` with these options."""
+    running: list[Server] = []
+
+    def start(*options: str, folder: Path = certificate_folder) -> Server:
+        (port,) = free_ports(1)
+        log = tmp_path / f"s_server-{len(running)}.log"
+        command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-tls1_3", "-www"]
+        command += ["-cert", str(folder / "certificate.pem"), "-key", str(folder / "key.pem")]
+        if "-early_data" in options:
+            command.remove("-www")
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [*command, *options], stdin=subprocess.PIPE, stdout=sink, stderr=sink
+            )
+        running.append(Server(port, log, process))
+        for _ in range(500):
+            if running[-1].count("ACCEPT"):
+                break
+            time.sleep(0.01)
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.process.kill()
+        server.process.communicate()
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
