@@ -57,8 +57,6 @@ class Control(NamedTuple):
     """The whole octet: DSCP above, ECN in the lower two bits."""
     local: str = ""
     """The address of ours that the packet was sent to."""
-    acknowledged: bool = False
-    """The stamp is of the acknowledgement of what `sent_key` counts, not of its leaving."""
 
 
 def read_control(messages: ControlMessages) -> Control:
@@ -66,7 +64,6 @@ def read_control(messages: ControlMessages) -> Control:
     stamp = ttl = key = traffic_class = None
     icmp = None
     local = ""
-    acknowledged = False
     for level, kind, data in messages:
         place = (level, kind)
         try:
@@ -77,7 +74,7 @@ def read_control(messages: ControlMessages) -> Control:
             elif place in _TTL:
                 (ttl,) = _INT.unpack_from(data)
             elif place in _RECVERR:
-                key, icmp, acknowledged = _read_error(data)
+                key, icmp = _read_error(data)
             elif place in _CLASS:
                 # One octet over IPv4, an int over IPv6 (ip(7), RFC 3542).
                 traffic_class = data[0] if len(data) < _INT.size else _INT.unpack_from(data)[0]
@@ -85,7 +82,7 @@ def read_control(messages: ControlMessages) -> Control:
                 local = read_local(data)
         except (struct.error, IndexError):
             continue
-    return Control(stamp, ttl, key, icmp, traffic_class, local, acknowledged)
+    return Control(stamp, ttl, key, icmp, traffic_class, local)
 
 
 def read_local(data: bytes) -> str:
@@ -110,13 +107,22 @@ def of_class(family: int, traffic_class: int) -> tuple[int, int, bytes]:
     return socket.IPPROTO_IPV6, IPV6_TCLASS, _INT.pack(traffic_class)
 
 
-def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None, bool]:
-    _, origin, icmp_type, code, _, info, value = _EXTENDED_ERROR.unpack_from(data)
+def is_acknowledgement(messages: ControlMessages) -> bool:
+    """Whether the stamp is of an acknowledgement, and not of a packet that left."""
+    for level, kind, data in messages:
+        if (level, kind) in _RECVERR and len(data) >= _EXTENDED_ERROR.size:
+            _, origin, _, _, _, info, _ = _EXTENDED_ERROR.unpack_from(data)
+            return bool(origin == ORIGIN_TIMESTAMPING and info == STAMP_OF_ACK)
+    return False
+
+
+def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None]:
+    _, origin, icmp_type, code, _, _, value = _EXTENDED_ERROR.unpack_from(data)
     if origin == ORIGIN_TIMESTAMPING:
-        return value, None, info == STAMP_OF_ACK
+        return value, None
     if origin in (ORIGIN_ICMP, ORIGIN_ICMP6):
-        return None, (icmp_type, code, _read_address(data[_EXTENDED_ERROR.size :])), False
-    return None, None, False
+        return None, (icmp_type, code, _read_address(data[_EXTENDED_ERROR.size :]))
+    return None, None
 
 
 def _read_address(raw: bytes) -> str:

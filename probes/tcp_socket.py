@@ -271,27 +271,27 @@ class StampedTcpSocket:
 
     def _drain_stamps(self) -> None:
         for _ in range(READS_PER_WAKE):
-            control = self._read_error_queue()
-            if control is None:
+            messages = self._read_error_queue()
+            if messages is None:
                 return
-            if self._listener is None or control.sent_key is None:
-                continue
-            if control.stamp_unix_ns is not None:
-                self._tell_stamp(control.sent_key, control.stamp_unix_ns, control.acknowledged)
+            control = stamps.read_control(messages)
+            if control.sent_key is not None and control.stamp_unix_ns is not None:
+                self._tell_stamp(control.sent_key, control.stamp_unix_ns, messages)
 
-    def _tell_stamp(self, last_byte: int, unix_ns: int, acknowledged: bool) -> None:
+    def _tell_stamp(
+        self, last_byte: int, unix_ns: int, messages: list[tuple[int, int, bytes]]
+    ) -> None:
         listener = self._listener
         if listener is None:
             return
-        if not acknowledged:
+        if not (self._options.acknowledgements and stamps.is_acknowledgement(messages)):
             listener.sent(last_byte, unix_ns)
         elif isinstance(listener, AcknowledgementListener):
             listener.acknowledged(last_byte, unix_ns)
 
-    def _read_error_queue(self) -> stamps.Control | None:
+    def _read_error_queue(self) -> list[tuple[int, int, bytes]] | None:
         with contextlib.suppress(OSError):
-            _, messages, _, _ = self._socket.recvmsg(0, stamps.CONTROL_BYTES, stamps.MSG_ERRQUEUE)
-            return stamps.read_control(messages)
+            return self._socket.recvmsg(0, stamps.CONTROL_BYTES, stamps.MSG_ERRQUEUE)[1]
         return None
 
     def _fail(self, error: OSError) -> None:
@@ -304,9 +304,10 @@ class StampedTcpSocket:
     def _icmp_error(self) -> QueuedError | None:
         """The ICMP error that killed the connection, where there was one (ip(7), IP_RECVERR)."""
         for _ in range(READS_PER_WAKE):
-            control = self._read_error_queue()
-            if control is None:
+            messages = self._read_error_queue()
+            if messages is None:
                 return None
+            control = stamps.read_control(messages)
             if control.icmp is not None:
                 return QueuedError(*control.icmp, "", b"", None)
         return None
