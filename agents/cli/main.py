@@ -29,6 +29,7 @@ COMMANDS: tuple[str, ...] = (
     "lab",
     "reflector",
     "responder",
+    "completions",
     "doctor",
     "capabilities",
 )

@@ -1,1 +1,1 @@
-"""A small OpenAI-compatible server with scripted timing: what `completion` probes are tested on."""
+"""A small OpenAI-compatible server whose timing follows a script: to test what measures them."""

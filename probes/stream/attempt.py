@@ -205,7 +205,8 @@ class StreamAttempt:
     def set_deadline(self, since: Moment, span_ns: int, late: Callable[[], None]) -> None:
         """Call `late` where `clear_deadline` was not called until then."""
         self.clear_deadline()
-        due = since.reading.monotonic_ns + span_ns
+        left_later_ns = max(0, since.unix_ns - since.reading.unix_ns)
+        due = since.reading.monotonic_ns + min(left_later_ns, span_ns) + span_ns
         self._second_alarm = self._shared.environment.network.call_at(due, late)
 
     def clear_deadline(self) -> None:

@@ -1,0 +1,148 @@
+"""The script of a scripted server: how long it takes to its tokens, and what goes wrong.
+
+    model = "scripted"
+    slots = 4                       # answers at once; others wait
+    first_token = { median_ms = 120, sigma = 0.4 }
+    token = { ms = 25 }
+
+docs/completions.md has every field.
+"""
+
+import math
+import random
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from pathbudget.probes.errors import ConfigError, Fault
+
+MILLISECOND_NS = 1_000_000
+LONGEST_DRAW_NS = 600_000 * MILLISECOND_NS
+
+Positive = Annotated[float, msgspec.Meta(ge=0, le=600_000)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the script: a field that it does not know is a fault."""
+
+
+class Spread(_Part):
+    """A distribution of times: exactly one of `ms` (fixed), `mean_ms` (exponential), `low_ms` with
+    `high_ms` (uniform) or `median_ms` with `sigma` (log-normal).
+    """
+
+    ms: Positive | None = None
+    mean_ms: Positive | None = None
+    low_ms: Positive | None = None
+    high_ms: Positive | None = None
+    median_ms: Positive | None = None
+    sigma: Annotated[float, msgspec.Meta(ge=0, le=5)] | None = None
+
+    def __post_init__(self) -> None:
+        given = {name for name in self.__struct_fields__ if getattr(self, name) is not None}
+        if given not in _KINDS:
+            raise ValueError(
+                "a time is ms, or mean_ms, or low_ms and high_ms, or median_ms and sigma"
+            )
+        if self.low_ms is not None and self.high_ms is not None and self.low_ms > self.high_ms:
+            raise ValueError("low_ms is above high_ms")
+
+    def draw_ns(self, rng: random.Random) -> int:
+        """One time."""
+        return min(round(self._draw_ms(rng) * MILLISECOND_NS), LONGEST_DRAW_NS)
+
+    def _draw_ms(self, rng: random.Random) -> float:
+        if self.ms is not None:
+            return self.ms
+        if self.mean_ms is not None:
+            return rng.expovariate(1 / self.mean_ms) if self.mean_ms else 0.0
+        if self.low_ms is not None and self.high_ms is not None:
+            return rng.uniform(self.low_ms, self.high_ms)
+        median, sigma = self.median_ms or 0.0, self.sigma or 0.0
+        return median * math.exp(rng.gauss(0, sigma))
+
+
+_KINDS: tuple[set[str], ...] = (
+    {"ms"},
+    {"mean_ms"},
+    {"low_ms", "high_ms"},
+    {"median_ms", "sigma"},
+)
+
+
+class Answer(_Part):
+    """What an answer looks like."""
+
+    tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 64
+    """As many, or `max_tokens` of the request where that is less."""
+    tokens_per_chunk: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+    role_first: bool = True
+    """A chunk with the role and no text, as soon as the request has a slot."""
+    reasoning_tokens: Count = 0
+    """Before the answer."""
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    usage: Literal["asked", "always", "never"] = "asked"
+    end_mark: bool = True
+    """``data: [DONE]``"""
+
+
+class Stall(_Part):
+    """Every `every` tokens a pause of `ms`; 0: never."""
+
+    every: Count = 0
+    ms: Positive = 0
+
+
+class Trouble(_Part):
+    """What goes wrong, with a request of `share`, after `after_tokens`: an error `event`, a `close`
+    in good order, a `reset`, `silence` for ever; or instead of an answer a `status`.
+    """
+
+    kind: Literal["none", "event", "close", "reset", "silence", "status"] = "none"
+    share: Share = 1.0
+    after_tokens: Count = 0
+    status: Annotated[int, msgspec.Meta(ge=400, le=599)] = 503
+    message: str = "scripted trouble"
+
+
+class Script(_Part):
+    """Everything that a scripted server does."""
+
+    model: str = "scripted"
+    seed: int = 1
+    slots: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1_000
+    """Answers at once. A request without a slot waits: so load shows."""
+    queue: Count = 1_000
+    """Requests that may wait; one more is refused with status 429."""
+    first_token: Spread = Spread(ms=100)
+    """From a slot to the first token."""
+    prompt_token_us: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 0
+    """Longer by this for every token (or word) of the prompt."""
+    token: Spread = Spread(ms=25)
+    """Between two tokens."""
+    answer: Answer = Answer()
+    stall: Stall = Stall()
+    trouble: Trouble = Trouble()
+
+
+def read_script(file: Path) -> Script:
+    """Read a script in TOML, or in JSON where its name ends so. Raises ConfigError."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise ConfigError([Fault(str(file), "", problem, "a readable script")]) from error
+    try:
+        if file.suffix == ".json":
+            return msgspec.json.decode(data, type=Script)
+        return msgspec.convert(tomllib.loads(data.decode()), Script)
+    except msgspec.ValidationError as error:
+        problem, _, where = str(error).partition(" - at `$.")
+        fault = Fault(str(file), where.rstrip("`"), problem, "see docs/completions.md")
+        raise ConfigError([fault]) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError([Fault(str(file), "", str(error), "TOML, or JSON in .json")]) from error
