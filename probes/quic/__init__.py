@@ -1,1 +1,1 @@
-"""QUIC (RFC 9000) by aioquic on a stamped socket, and the `quic` probe."""
+"""QUIC (RFC 9000, RFC 9001): connections on kernel-stamped datagrams, and the `quic` probe."""
