@@ -5,6 +5,7 @@ making the certificate takes most of a second of processor time, so it is done o
 moves into the namespace of its site and serves there. When a child dies, all end.
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -20,6 +21,7 @@ from pathbudget.agents.reflector import process as reflecting
 from pathbudget.agents.reflector.clock_error import ErrorBound, host_error_ns
 from pathbudget.agents.reflector.clocks import Skew, SkewedClock
 from pathbudget.agents.reflector.options import Options
+from pathbudget.agents.reflector.serving.options import CertificateChoice, HttpsOptions
 from pathbudget.probes.clock import SystemClock
 
 
@@ -43,6 +45,7 @@ class Order(msgspec.Struct, frozen=True):
     tls_port: int
     tcp_port: int
     stamp_port: int
+    https_port: int
     sites: tuple[Answerer, ...]
 
 
@@ -50,9 +53,13 @@ def main() -> None:
     """Start the children, wait for the first that ends; it should not."""
     die_with_parent()
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    certificate = _certificate(order)
     children = {
         **{_child(site, serve): f"responder of {site.site}" for site, serve in _responders(order)},
-        **{_child(site, serve): f"reflector of {site.site}" for site, serve in _reflectors(order)},
+        **{
+            _child(site, serve): f"reflector of {site.site}"
+            for site, serve in _reflectors(order, certificate)
+        },
     }
     os.close(order.ready)
     ended, status = os.wait()
@@ -86,20 +93,39 @@ def _responders(order: Order) -> Iterator[tuple[Answerer, Callable[[], object]]]
         yield site, partial(serve, Service(listening, context, ready_fd=order.ready))
 
 
+def _complain(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
 def _error_of(clock: Skew) -> ErrorBound:
     """What a site says of its clock: what its world file says, else what this host does."""
     return host_error_ns if clock == TRUE_CLOCK else lambda: clock.stated_error_ns
 
 
-def _reflectors(order: Order) -> Iterator[tuple[Answerer, Callable[[], object]]]:
+def _certificate(order: Order) -> CertificateChoice:
+    """Files that all sites show; made here, once. What it takes to serve is loaded once, too."""
+    from pathbudget.agents.responder.certificate import certificate_files
+
+    with contextlib.suppress(ImportError):  # STAMP alone then: every reflector says so
+        import pathbudget.agents.reflector.serving.service  # noqa: F401
+    names = [f"{site.site}.lab" for site in order.sites if site.site.isascii()]
+    addresses = [address for site in order.sites for address in site.addresses]
+    return CertificateChoice(*certificate_files(Path(order.folder), [*addresses, *names]))
+
+
+def _reflectors(
+    order: Order, certificate: CertificateChoice
+) -> Iterator[tuple[Answerer, Callable[[], object]]]:
     began = time.time_ns()
+    https = HttpsOptions(port=order.https_port, certificate=certificate)
     for site in order.sites:
         if site.reflector:
             service = reflecting.Service(
-                options=Options(site.addresses, order.stamp_port),
+                options=Options(site.addresses, order.stamp_port, https=https),
                 clock=SkewedClock(SystemClock(), site.clock, began),
                 error_estimate=_error_of(site.clock),
                 ready_fd=order.ready,
+                complain=_complain,
             )
             yield site, partial(reflecting.serve, service)
 

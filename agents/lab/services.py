@@ -1,5 +1,5 @@
 """What answers at the sites beside the kernel: TLS 1.3 on port 8443, TCP on port 8080, STAMP on
-UDP port 8620.
+UDP port 8620, HTTPS and HTTP/3 on port 8621.
 """
 
 import os
@@ -16,6 +16,7 @@ from pathbudget.agents.lab.topology import NodeKind
 from pathbudget.agents.reflector.options import DEFAULT_PORT
 from pathbudget.probes.errors import LabError
 from pathbudget.probes.record import AddressFamily
+from pathbudget.probes.reflector_http import HTTPS_PORT
 
 READY_SECONDS = 30.0
 READY = b"ready\n"
@@ -37,7 +38,7 @@ class Services:
             for space in fabric.spaces.values()
             if space.node.kind is NodeKind.SITE and (space.node.responder or space.node.reflects)
         ]
-        self.with_certificates = any(space.node.responder for space in self.sites)
+        self.with_certificates = bool(self.sites)
         self._expected = sum(space.node.responder + space.node.reflects for space in self.sites)
         self._process: HelperProcess | None = None
         self._reader, writer = os.pipe()
@@ -72,6 +73,7 @@ class Services:
             "tls_port": TLS_PORT,
             "tcp_port": TCP_PORT,
             "stamp_port": STAMP_PORT,
+            "https_port": HTTPS_PORT,
             "sites": sites,
         }
         return HelperProcess(

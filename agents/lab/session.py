@@ -30,7 +30,8 @@ class LabSession(msgspec.Struct, frozen=True):
 
     nodes: dict[str, Node]
     ca_file: str = ""
-    """Authority of the certificates that the sites show; empty when no site has a responder."""
+    """Authority of the certificates that the sites show; empty when no site has a responder
+    or a reflector."""
 
     def encode(self) -> bytes:
         """The file's content."""

@@ -37,13 +37,14 @@ class Node:
     responder: bool = True
     """Sites only: TLS 1.3 answers on port 8443 and TCP on 8080; without it they are refused."""
     reflector: bool | None = None
-    """Sites only: STAMP answers on UDP port 8620. None: where there is a responder."""
+    """Sites only: STAMP answers on UDP port 8620, HTTPS and HTTP/3 on port 8621. None: where
+    there is a responder."""
     clock: Skew = TRUE_CLOCK
     """Sites only: how wrong the clock is that the reflector puts into its answers."""
 
     @property
     def reflects(self) -> bool:
-        """Whether a STAMP reflector runs here."""
+        """Whether a reflector runs here."""
         wanted = self.responder if self.reflector is None else self.reflector
         return wanted and self.kind is NodeKind.SITE
 

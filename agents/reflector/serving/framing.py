@@ -66,13 +66,10 @@ class Units:
             part = view[: self.wanted]
             view = view[len(part) :]
             self._held += part
-            if self.wanted:
-                return
             if len(self._held) == self._header_bytes:
                 self._needs += self._length_of(bytes(self._held))
-                if self.wanted:
-                    continue
-            unit, first = bytes(self._held), self._began
-            self._held.clear()
-            self._needs, self._began = self._header_bytes, None
-            yield unit, first, ended
+            if len(self._held) == self._needs:
+                unit, first = bytes(self._held), self._began
+                self._held.clear()
+                self._needs, self._began = self._header_bytes, None
+                yield unit, first, ended

@@ -7,7 +7,7 @@ import h11
 from pathbudget.agents.reflector.serving.moments import Came
 from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Headers, Pages
 from pathbudget.agents.reflector.serving.websocket import WebSocket, accepted, rejects
-from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, HEAD, IDLE, Version, Wire
+from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, HEAD, IDLE, Wire
 
 REASONS = {
     200: b"OK",
@@ -195,8 +195,3 @@ class Http1:
 
 def _text(value: bytes) -> str:
     return value.decode("latin-1")
-
-
-def _check(connection: Http1) -> Version:
-    """Holds `Http1` to the protocol (for the type checker)."""
-    return connection

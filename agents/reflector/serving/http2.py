@@ -20,7 +20,7 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.exceptions import H2Error
-from h2.settings import SettingCodes
+from h2.settings import SettingCodes, Settings
 
 from pathbudget.agents.reflector.serving.framing import (
     FRAME_HEADER,
@@ -32,7 +32,7 @@ from pathbudget.agents.reflector.serving.framing import (
 from pathbudget.agents.reflector.serving.limits import Patience
 from pathbudget.agents.reflector.serving.moments import Came
 from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Headers, Pages
-from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, IDLE, Version, Wire
+from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, IDLE, Wire
 
 LARGEST_FRAME = 16_384
 DEFAULT_WINDOW = 65_535
@@ -64,13 +64,14 @@ class Http2:
         self.wire = wire
         limits = pages.limits
         self.http = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
-        self.http.local_settings.update(
-            {
+        # Only initial values are sent with the first frame, and count from the first request on.
+        self.http.local_settings = Settings(
+            client=False,
+            initial_values={
                 SettingCodes.INITIAL_WINDOW_SIZE: limits.window_bytes,
                 SettingCodes.MAX_CONCURRENT_STREAMS: limits.concurrent,
                 SettingCodes.MAX_HEADER_LIST_SIZE: limits.header_bytes,
-                SettingCodes.ENABLE_PUSH: 0,
-            }
+            },
         )
         self.http.initiate_connection()
         self.http.increment_flow_control_window(limits.window_bytes - DEFAULT_WINDOW)
@@ -272,8 +273,3 @@ class Http2Stream:
             self._http.send_data(self._number, data[:room])
             self._connection.flush()
             self._waiting[0] = (data[room:], end, left)
-
-
-def _check(connection: Http2) -> Version:
-    """Holds `Http2` to the protocol (for the type checker)."""
-    return connection

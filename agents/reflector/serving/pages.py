@@ -316,8 +316,6 @@ class PacedStream:
         if self._reply.full():
             return now_ns + FULL_NS
         stamping = self._reply.stamps()
-        if self._ended:
-            return None
         due_ns = number * plan.interval_ns
         if number == plan.chunks:
             waited_ns = now_ns - self._start_ns - due_ns

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from aioquic.buffer import Buffer
+from aioquic._buffer import Buffer
 from aioquic.h3.connection import H3_ALPN
 from aioquic.quic.configuration import SMALLEST_MAX_DATAGRAM_SIZE, QuicConfiguration
 from aioquic.quic.connection import QuicConnection
@@ -29,9 +29,10 @@ from aioquic.tls import SessionTicket
 
 from pathbudget.agents.reflector.options import WILDCARDS, family_of
 from pathbudget.agents.reflector.serving.certificates import Shown
-from pathbudget.agents.reflector.serving.http3 import SECOND_NS, Holding, Http3, Left
+from pathbudget.agents.reflector.serving.http3 import Holding, Http3, Left
 from pathbudget.agents.reflector.serving.moments import Came, came_now
 from pathbudget.agents.reflector.serving.pages import Pages
+from pathbudget.agents.reflector.serving.wire import SECOND_NS
 from pathbudget.probes.channels import (
     Datagram,
     DatagramBatch,

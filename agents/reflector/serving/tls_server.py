@@ -18,6 +18,7 @@ from OpenSSL._util import ffi, lib
 
 from pathbudget.probes.errors import ReflectorError
 
+BOTH_GOODBYES = int(SSL.SENT_SHUTDOWN) | int(SSL.RECEIVED_SHUTDOWN)
 SUCCESS, FINISHED = 1, 2
 """What SSL_read_early_data returns, beside 0."""
 PIECE = 16_384
@@ -153,7 +154,7 @@ class TlsServer:
         if politely and self.open:
             with contextlib.suppress(SSL.Error):
                 self._tls.shutdown()
-        self._tls.set_shutdown(SSL.SENT_SHUTDOWN | SSL.RECEIVED_SHUTDOWN)
+        self._tls.set_shutdown(BOTH_GOODBYES)
 
     def _shake_hands(self) -> bytes:
         early = bytearray()
