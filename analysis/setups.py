@@ -78,7 +78,7 @@ class SetupGroup:
             self._note(shot, notes)
 
     def _note(self, shot: Shot, notes: dict[str, str | int | float | bool]) -> None:
-        self.flags.update(shot.flags())
+        self.flags.update(shot.samples[Metric.SETUP].flags)
         if group := word_note(notes, "group", "key_exchange"):
             self.groups[group] += 1
         for kept, names in (

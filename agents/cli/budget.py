@@ -19,8 +19,8 @@ from pathbudget.agents.cli.report import (
     refuse_unknown,
 )
 from pathbudget.analysis.report.selection import Selected, Sites, Wanted, select
-from pathbudget.analysis.report.words import figure, interval, ms, percentile
-from pathbudget.analysis.results import Mode, Verdict
+from pathbudget.analysis.report.words import connections, figure, interval, ms, percentile
+from pathbudget.analysis.results import Carrier, Mode, Verdict
 
 if TYPE_CHECKING:
     from pathbudget.analysis.report.lookup import Lookup
@@ -57,6 +57,14 @@ SitesOption = Annotated[
 ModeOption = Annotated[
     list[Mode] | None, typer.Option("--mode", help="Default: the tier's own; repeatable.")
 ]
+TransportOption = Annotated[
+    list[Carrier] | None,
+    typer.Option("--transport", help="Default: the tier's own; repeatable."),
+]
+PromptOption = Annotated[
+    list[int] | None,
+    typer.Option("--prompt", metavar="BYTES", help="Default: the tier's own; repeatable.", min=1),
+]
 PercentileOption = Annotated[
     list[float] | None,
     typer.Option("--percentile", help="Like 95. Default: the tier's own; repeatable."),
@@ -85,6 +93,8 @@ def budget(
     site: SiteOption = None,
     sites: SitesOption = None,
     mode: ModeOption = None,
+    transport: TransportOption = None,
+    prompt: PromptOption = None,
     percentile: PercentileOption = None,
     all_lines: AllLinesOption = False,
     campaign: CampaignOption = None,
@@ -104,6 +114,8 @@ def budget(
         sites=tuple(site or ()),
         which=sites or (Sites.ALL if site else Sites.RECOMMENDED),
         modes=tuple(mode or ()),
+        transports=tuple(transport or ()),
+        prompts=tuple(prompt or ()),
         percentiles=tuple(percentile or ()),
         all_lines=all_lines,
     )
@@ -123,6 +135,8 @@ def _refuse(evaluation: "Evaluation", wanted: Wanted) -> None:
     known = {line.percentile for line in evaluation.lines}
     words = tuple(f"{value:g}" for value in sorted(known))
     refuse_unknown("percentile", tuple(f"{value:g}" for value in wanted.percentiles), words)
+    sizes = {line.prompt_bytes for line in evaluation.lines} - {0}
+    refuse_unknown("prompt", tuple(map(str, wanted.prompts)), tuple(map(str, sorted(sizes))))
 
 
 def _why_nothing(lookup: "Lookup", wanted: Wanted) -> str:
@@ -189,6 +203,7 @@ def _with(selected: Selected, verdict: Verdict) -> "list[BudgetLine]":
 def _sentence(line: "BudgetLine") -> str:
     allowance = figure(line.allowance_ms or 0.0)
     return (
-        f"{line.tier}, {line.region} to {line.site}, {line.mode} {percentile(line.percentile)}: "
+        f"{line.tier}, {line.region} to {line.site}, "
+        f"{connections(line.transport, line.mode)} {percentile(line.percentile)}: "
         f"{ms(line.value_ms)} ({interval(line.low_ms, line.high_ms)}), allowance {allowance} ms"
     )

@@ -10,12 +10,13 @@ from pathbudget.analysis.report.selection import Selected
 from pathbudget.analysis.report.words import (
     UNBOUNDED,
     bare_ms,
+    connections,
     counted,
     given,
     interval,
     percentile,
 )
-from pathbudget.analysis.results import BudgetLine, Direction, TierInfo, Verdict
+from pathbudget.analysis.results import BudgetLine, Carrier, Direction, TierInfo, Verdict
 
 GAP = 2
 """Blanks between columns."""
@@ -25,7 +26,12 @@ STYLES = {
     Verdict.UNDECIDED: "yellow",
     Verdict.NOT_MEASURED: "dim",
 }
-DIRECTIONS = {Direction.INGRESS: "in", Direction.EGRESS: "out", Direction.NETWORK: "both"}
+DIRECTIONS = {
+    Direction.INGRESS: "in",
+    Direction.EGRESS: "out",
+    Direction.STREAM: "stream",
+    Direction.NETWORK: "both",
+}
 
 
 def print_tables(lookup: Lookup, selected: Selected, width: int | None, *, color: bool) -> None:
@@ -61,7 +67,8 @@ def _title(tier: TierInfo, lines: list[BudgetLine]) -> str:
     allowance = f"{tier.name}: network allowance {given(tier.network_allowance_ms)} ms"
     if _several(lines):
         return allowance
-    return f"{allowance}, {percentile(tier.percentile)}, {tier.mode} connections"
+    kind = connections(tier.transport, tier.mode)
+    return f"{allowance}, {percentile(tier.percentile)}, {kind} connections"
 
 
 def _table(lookup: Lookup, lines: list[BudgetLine], width: int) -> Table:
@@ -93,13 +100,20 @@ def _row(line: BudgetLine, *, several: bool) -> list[Text]:
         verdict = Text("none")
     cells = [Text(line.region), Text(line.site)]
     if several:
-        mode = f"{DIRECTIONS[line.direction]} {line.mode} {percentile(line.percentile)}"
-        cells.append(Text(mode))
+        cells.append(Text(_line_words(line)))
     ends = interval(line.low_ms, line.high_ms)
     value = bare_ms(line.value_ms)
     if not line.n:
         value = ends = ""
     return [*cells, Text(value), Text(ends), Text(f"{line.n}"), verdict]
+
+
+def _line_words(line: BudgetLine) -> str:
+    """``both cold p95``, ``in quic early_data p95 64000B``."""
+    over = f"{line.transport} " if line.transport is Carrier.QUIC else ""
+    size = f" {line.prompt_bytes}B" if line.prompt_bytes else ""
+    mode = f"{over}{line.mode}"
+    return f"{DIRECTIONS[line.direction]} {mode} {percentile(line.percentile)}{size}"
 
 
 def _add_gap(table: Table, region: str, site: str) -> None:

@@ -23,6 +23,7 @@ from pathbudget.analysis.report.words import (
     VERDICT_WORDS,
     amount,
     bare_ms,
+    connections,
     counted,
     given,
     interval,
@@ -155,7 +156,8 @@ def _tier_blocks(lookup: Lookup, tier: TierInfo) -> list[Block]:
 
 
 def _card(lookup: Lookup, tier: TierInfo, choice: Recommendation) -> Facts:
-    line = f"{percentile(tier.percentile)}, {tier.mode} connections"
+    kind = connections(tier.transport, tier.mode)
+    line = f"{percentile(tier.percentile)}, {kind} connections"
     allowed, target = given(tier.network_allowance_ms), given(tier.target_ms)
     allowance = f"{allowed} ms of {target} ms ({line})"
     pairs = [

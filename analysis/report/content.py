@@ -2,7 +2,9 @@
 
 from pathbudget.analysis.report.answer import answer_section
 from pathbudget.analysis.report.cautions import cautions
+from pathbudget.analysis.report.connections import setup_section
 from pathbudget.analysis.report.document import Paragraph, Section, Tone
+from pathbudget.analysis.report.http import http_section
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.measured import pair_section, round_trip_section, table_section
 from pathbudget.analysis.report.method import (
@@ -11,6 +13,8 @@ from pathbudget.analysis.report.method import (
     finding_section,
     method_section,
 )
+from pathbudget.analysis.report.names import name_section
+from pathbudget.analysis.report.prompts import upload_section
 from pathbudget.analysis.report.streams import stream_section
 from pathbudget.analysis.report.verdicts import verdict_section, waterfall_section
 from pathbudget.analysis.report.words import counted, utc
@@ -24,6 +28,10 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
         verdict_section(lookup),
         round_trip_section(lookup),
         stream_section(lookup),
+        *setup_section(lookup),
+        *upload_section(lookup),
+        *http_section(lookup),
+        *name_section(lookup),
         waterfall_section(lookup),
         pair_section(lookup),
         finding_section(lookup),

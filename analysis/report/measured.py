@@ -16,13 +16,13 @@ from pathbudget.analysis.report.lookup import Lookup, quantile
 from pathbudget.analysis.report.words import (
     DIRECTION_WORDS,
     METHOD_WORDS,
-    MODE_WORDS,
     NOT_KNOWN,
     NOT_MEASURED,
     UNBOUNDED,
     VERDICT_TONES,
     VERDICT_WORDS,
     bare_ms,
+    connections,
     counts,
     effective,
     fine_ms,
@@ -89,7 +89,10 @@ def round_trip_section(lookup: Lookup) -> Section:
 
 def series_words(summary: Summary) -> str:
     """``icmp rtt, ipv4, to dallas-edge``."""
-    parts = [f"{summary.probe} {summary.metric}", summary.mode, summary.family]
+    kind = f"{summary.probe} {summary.metric}" + (
+        f" ({summary.variant})" if summary.variant else ""
+    )
+    parts = [kind, summary.mode, summary.family]
     load = ", under load" if summary.loaded else ""
     return ", ".join(part for part in parts if part) + f", to {summary.target}{load}"
 
@@ -261,9 +264,10 @@ def _line_table(every: tuple[BudgetLine, ...], caption: str, lookup: Lookup) -> 
 
 
 def _line_row(lookup: Lookup, line: BudgetLine) -> Row:
-    words = (
-        f"{DIRECTION_WORDS[line.direction]}, {MODE_WORDS[line.mode]}, {percentile(line.percentile)}"
-    )
+    kind = connections(line.transport, line.mode)
+    words = f"{DIRECTION_WORDS[line.direction]}, {kind}, {percentile(line.percentile)}"
+    if line.prompt_bytes:
+        words += f", {line.prompt_bytes:,} B ({line.upload})" if line.upload else ""
     none = line.allowance_ms is None
     verdict: Cell | str = "no allowance of its own"
     if not none:

@@ -50,6 +50,18 @@ FINDING_WORDS = {
     FindingKind.CLOCK_CONTRADICTED: "clock is wrong",
     FindingKind.HOST_BUSY: "measuring host busy",
     FindingKind.ADDED_BY_LOAD: "slower under load",
+    FindingKind.QUIC_BLOCKED: "QUIC blocked",
+    FindingKind.EARLY_DATA_REJECTED: "early data not taken",
+    FindingKind.MODE_UNAVAILABLE: "could not be tried",
+    FindingKind.HELLO_RETRY: "another ClientHello asked for",
+    FindingKind.CERTIFICATE_ROUND_TRIP: "certificates cost a round trip",
+    FindingKind.RETRY: "address to be proved",
+    FindingKind.VERSION_NEGOTIATION: "another version of QUIC",
+    FindingKind.BUFFERING_PROXY: "a proxy holds the stream back",
+    FindingKind.STREAM_STALLS: "stream stalls",
+    FindingKind.EDGES_DIFFER: "regions sent to different edges",
+    FindingKind.FLOW_STALL: "upload waits for a window",
+    FindingKind.UPLOAD_FAILED: "uploads fail",
 }
 
 DEFINITIONS = (
@@ -72,10 +84,11 @@ DEFINITIONS = (
     ),
     ("Ingress, egress", "What the network adds to a request on its way in, and to its answer."),
     (
-        "Cold, resumed, warm",
+        "Cold, resumed, early data, idle, warm",
         (
             "State of the connection when the request comes: new; new with a TLS 1.3 ticket, which "
-            "saves certificate bytes and computing but takes as many round trips; already open."
+            "saves certificate bytes and computing but takes as many round trips; sent with the "
+            "first packet of such a handshake (0-RTT); open but unused for long; open."
         ),
     ),
     ("Allowance", "What the tier grants the network, both directions together."),

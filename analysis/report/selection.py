@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pathbudget.analysis.report.lookup import Lookup
-from pathbudget.analysis.results import BudgetLine, Direction, Mode, Result, TierInfo, Verdict
+from pathbudget.analysis.results import (
+    BudgetLine,
+    Carrier,
+    Direction,
+    Mode,
+    Result,
+    TierInfo,
+    Verdict,
+)
 
 
 class Sites(StrEnum):
@@ -30,6 +38,9 @@ class Wanted:
     sites: tuple[str, ...] = ()
     which: Sites = Sites.RECOMMENDED
     modes: tuple[Mode, ...] = ()
+    transports: tuple[Carrier, ...] = ()
+    prompts: tuple[int, ...] = ()
+    """Bytes of the request."""
     percentiles: tuple[float, ...] = ()
     all_lines: bool = False
 
@@ -97,12 +108,24 @@ def _takes(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:
         return False
     if wanted.percentiles and line.percentile not in wanted.percentiles:
         return False
+    if wanted.transports and line.transport not in wanted.transports:
+        return False
+    if wanted.prompts and line.prompt_bytes not in wanted.prompts:
+        return False
     if wanted.all_lines:
         return True
-    if line.direction is not Direction.NETWORK:
-        return False
-    mode_fits = bool(wanted.modes) or line.mode == tier.mode
-    return mode_fits and (bool(wanted.percentiles) or line.percentile == tier.percentile)
+    return line.direction is Direction.NETWORK and _is_usual(wanted, tier, line)
+
+
+def _is_usual(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:
+    """Whether a line is the tier's own in everything that nobody asked otherwise for."""
+    own = line.transport == tier.transport or line.mode is Mode.MIXTURE
+    return (
+        (bool(wanted.modes) or line.mode == tier.mode)
+        and (bool(wanted.transports) or own)
+        and (bool(wanted.prompts) or line.prompt_bytes in (tier.prompt_bytes, 0))
+        and (bool(wanted.percentiles) or line.percentile == tier.percentile)
+    )
 
 
 def _pairs(lookup: Lookup, tier: TierInfo, wanted: Wanted) -> Iterator[tuple[str, str]]:

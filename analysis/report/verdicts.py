@@ -21,6 +21,7 @@ from pathbudget.analysis.report.words import (
     VERDICT_TONES,
     VERDICT_WORDS,
     bare_ms,
+    connections,
     effective,
     given,
     interval,
@@ -65,7 +66,8 @@ def _matrix(
     chosen = lookup.chosen(tier.name)
     picked = {(a.region, a.site) for a in chosen.assignments} if chosen else set[tuple[str, str]]()
     return Table(
-        caption=f"{tier.title}: {percentile(tier.percentile)} on {tier.mode} connections against "
+        caption=f"{tier.title}: {percentile(tier.percentile)} on "
+        f"{connections(tier.transport, tier.mode)} connections against "
         f"{given(tier.network_allowance_ms)} ms{rest}",
         columns=(column("Region"), *(Column(lookup.site(site.name)) for site in lookup.sites)),
         rows=tuple(_matrix_row(lookup, tier, region, picked) for region in regions),

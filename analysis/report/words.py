@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from pathbudget.analysis.report.document import Tone
-from pathbudget.analysis.results import Direction, Method, Mode, Objective, Verdict
+from pathbudget.analysis.results import Carrier, Direction, Method, Mode, Objective, Verdict
 
 DEFAULT_TITLE = "pathbudget report"
 UNBOUNDED = "no limit"
@@ -16,13 +16,18 @@ NOT_MEASURED = "not measured"
 MODE_WORDS = {
     Mode.COLD: "cold",
     Mode.RESUMED: "resumed",
+    Mode.EARLY_DATA: "early data",
+    Mode.IDLE: "idle",
     Mode.WARM: "warm",
     Mode.MIXTURE: "traffic mixture",
 }
 
+CARRIER_WORDS = {"tls": "TLS over TCP", "quic": "QUIC", "tcp": "TCP without TLS"}
+
 DIRECTION_WORDS = {
     Direction.INGRESS: "ingress",
     Direction.EGRESS: "egress",
+    Direction.STREAM: "egress of a stream",
     Direction.NETWORK: "network (both ways)",
 }
 
@@ -50,6 +55,12 @@ VERDICT_TONES = {
     Verdict.UNDECIDED: Tone.UNDECIDED,
     Verdict.NOT_MEASURED: Tone.PLAIN,
 }
+
+
+def connections(transport: str, mode: Mode) -> str:
+    """``warm``, ``early data over QUIC``; TLS over TCP goes without saying."""
+    over = " over QUIC" if transport == Carrier.QUIC else ""
+    return MODE_WORDS[mode] + over
 
 
 def bounded(value: float | None) -> bool:
