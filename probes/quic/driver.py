@@ -60,7 +60,7 @@ class DriverUser(Protocol):
     def tell_left(self) -> None:
         """More is known of when datagrams left."""
 
-    def closing(self, code: int, reason: str) -> None:
+    def closing(self, closing: inside.Closing) -> None:
         """Either side has closed the connection."""
 
     def icmp(self, error: QueuedError, *, ours: bool) -> None:
@@ -213,7 +213,7 @@ class Driver:
     def _look_for_close(self) -> None:
         closing = inside.why_closing(self.quic)
         if closing is not None and self._channel is not None:
-            self._user.closing(*closing)
+            self._user.closing(closing)
 
     # Sending
 

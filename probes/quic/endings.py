@@ -2,13 +2,16 @@
 
 from pathbudget.probes.channels import QueuedError
 from pathbudget.probes.contract import Shot
-from pathbudget.probes.failures import from_icmp, timed_out
+from pathbudget.probes.failures import closed, from_icmp, timed_out
+from pathbudget.probes.quic.inside import Closing
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
 
 CONNECTION_REFUSED = 0x2
 CRYPTO_ERROR = 0x100
 """Plus the TLS alert (RFC 9001, 4.8)."""
-NO_ERROR = frozenset({0x0, 0x100 << 8})
+GOOD_ORDER = frozenset({0x0, 0x100})
+"""Codes of applications: of DNS over QUIC (RFC 9250) and HTTP/3 (RFC 9114, 8.1)."""
+LONGEST_REASON = 120
 IDLE = "Idle timeout"
 _PORT_UNREACHABLE = {AddressFamily.IPV4: (3, 3), AddressFamily.IPV6: (1, 4)}
 _CERTIFICATE_ALERTS = frozenset({41, 42, 43, 44, 45, 46, 48, 49, 113, 114, 116})
@@ -36,11 +39,13 @@ _ALERTS = {
 }
 
 
-def from_close(code: int, reason: str, stage: Stage) -> Failure:
-    """A connection that either side has closed with this error code (RFC 9000, 20)."""
-    said = "".join(one if one.isprintable() else "?" for one in reason[:120])
-    if reason == IDLE:
+def from_close(closing: Closing, stage: Stage) -> Failure:
+    """A connection that either side has closed (RFC 9000, 20)."""
+    code, said = closing.code, printable(closing.reason)
+    if closing.reason == IDLE:
         return Failure(FailureKind.TIMEOUT, stage, detail="nothing came for the idle timeout")
+    if closing.application:
+        return _by_application(closing, said, stage)
     if code == CONNECTION_REFUSED:
         return Failure(FailureKind.REFUSED, stage, detail=said or "the server refuses connections")
     if CRYPTO_ERROR <= code < CRYPTO_ERROR + 0x100:
@@ -48,12 +53,25 @@ def from_close(code: int, reason: str, stage: Stage) -> Failure:
         word = _ALERTS.get(alert, f"alert {alert}")
         kind = FailureKind.CERTIFICATE if alert in _CERTIFICATE_ALERTS else FailureKind.PROTOCOL
         return Failure(kind, stage, detail=f"{word}: {said}" if said else word)
-    if code == 0 and not said:
-        return Failure(FailureKind.CLOSED, stage, detail="closed by the other side")
-    kind = FailureKind.CLOSED if code == 0 or code >= 0x100 else FailureKind.PROTOCOL
-    return Failure(
-        kind, stage, detail=f"closed with error {code:#x}" + (f": {said}" if said else "")
-    )
+    if code == 0:
+        return closed(stage)
+    detail = said or f"closed with error {code:#x}"
+    return Failure(FailureKind.PROTOCOL, stage, detail=detail)
+
+
+def _by_application(closing: Closing, said: str, stage: Stage) -> Failure:
+    if closing.ours:
+        detail = said or f"broke the rules of the protocol (code {closing.code:#x})"
+        return Failure(FailureKind.PROTOCOL, Stage.PARSE, detail=detail)
+    if closing.code in GOOD_ORDER:
+        return closed(stage)
+    detail = f"closed by the other side with code {closing.code:#x}"
+    return Failure(FailureKind.CLOSED, stage, detail=f"{detail}: {said}" if said else detail)
+
+
+def printable(text: str) -> str:
+    """Foreign words, fit for a line on a terminal."""
+    return "".join(one if one.isprintable() else "?" for one in text[:LONGEST_REASON])
 
 
 def from_error_queue(shot: Shot, error: QueuedError, port: int) -> Failure | None:

@@ -9,7 +9,7 @@ Every function takes a `QuicConnection` and reads; `send_again` alone writes.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from aioquic.quic.connection import QuicConnection
+from aioquic.quic.connection import QuicConnection, QuicConnectionState
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicSentPacket
 from aioquic.quic.stream import QuicStream, QuicStreamSender
 from aioquic.tls import Epoch
@@ -57,13 +57,33 @@ def has_keys(quic: QuicConnection, kind: PacketKind) -> bool:
     return epoch is None or bool(quic._cryptos and quic._cryptos[epoch].recv.is_valid())
 
 
-def why_closing(quic: QuicConnection) -> tuple[int, str] | None:
-    """Error code and reason as soon as either side has closed; None while it is open.
+class Closing(NamedTuple):
+    """Why a connection is being closed; `ours` is that our side does, `application` that the code
+    is one of the protocol above QUIC.
+    """
+
+    code: int
+    reason: str
+    ours: bool
+    application: bool
+
+
+def why_closing(quic: QuicConnection) -> Closing | None:
+    """As soon as either side has closed; None while it is open.
 
     (The event for it comes three probe timeouts later.)
     """
     event = quic._close_event
-    return None if event is None else (event.error_code, event.reason_phrase)
+    if event is None:
+        return None
+    ours = quic._close_pending or quic._state is not QuicConnectionState.DRAINING
+    return Closing(event.error_code, event.reason_phrase, ours, event.frame_type is None)
+
+
+def stop_stream(quic: QuicConnection, stream: int, code: int = 0x10C) -> None:
+    """Ask for no more of a stream, where it is still open."""
+    if stream in quic._streams:
+        quic.stop_stream(stream, code)
 
 
 def sender_of(quic: QuicConnection, stream: int) -> QuicStreamSender | None:

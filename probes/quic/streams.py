@@ -163,6 +163,12 @@ class QuicStreams:
             self.quic.send_stream_data(stream, data, end_stream=fin)
             self.flush()
 
+    def refuse(self, stream: int) -> None:
+        """Nothing more of this stream is wanted."""
+        if self._driver is not None:
+            inside.stop_stream(self._driver.quic, stream)
+            self.flush()
+
     def flush(self) -> None:
         """Send what was written."""
         if self._driver is not None:
@@ -296,12 +302,9 @@ class QuicStreams:
             if self._listener is None or self._driver is None:
                 return
 
-    def closing(self, code: int, reason: str) -> None:
+    def closing(self, closing: inside.Closing) -> None:
         """See `DriverUser.closing`."""
-        if self._stood or self._listener is None:
-            self.fail(from_close(code, reason, Stage.WAIT))
-        else:
-            self.fail(from_close(code, reason, Stage.HANDSHAKE))
+        self.fail(from_close(closing, self._stage))
 
     def icmp(self, error: QueuedError, *, ours: bool) -> None:
         """See `DriverUser.icmp`; where the server has been heard it means nothing."""
