@@ -26,11 +26,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of the script: a field that it does not know is a fault."""
-
-
-class Spread(_Part):
+class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A distribution of times: exactly one of `ms` (fixed), `mean_ms` (exponential), `low_ms` with
     `high_ms` (uniform) or `median_ms` with `sigma` (log-normal).
     """
@@ -74,7 +70,7 @@ _KINDS: tuple[set[str], ...] = (
 )
 
 
-class Answer(_Part):
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an answer looks like."""
 
     tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 64
@@ -90,14 +86,14 @@ class Answer(_Part):
     """``data: [DONE]``"""
 
 
-class Stall(_Part):
+class Stall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Every `every` tokens a pause of `ms`; 0: never."""
 
     every: Count = 0
     ms: Positive = 0
 
 
-class Trouble(_Part):
+class Trouble(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What goes wrong, with a request of `share`, after `after_tokens`: an error `event`, a `close`
     in good order, a `reset`, `silence` for ever; or instead of an answer a `status`.
     """
@@ -109,7 +105,7 @@ class Trouble(_Part):
     message: str = "scripted trouble"
 
 
-class Script(_Part):
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that a scripted server does."""
 
     model: str = "scripted"

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from pathbudget.probes.carriers import Moment, Opened, Phase, Request
 from pathbudget.probes.channels import Cancellable
-from pathbudget.probes.clock import ClockSource, ClockWatcher, StampedInterval
+from pathbudget.probes.clock import ClockWatcher, StampedInterval
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.failures import timed_out
 from pathbudget.probes.record import (
+    ClockSource,
     ConnectionMode,
     Failure,
     FailureKind,
@@ -60,6 +61,8 @@ class Shared:
     watcher: ClockWatcher
     connections: Connections
     default_port: int
+    early: bool = False
+    """Requests leave as early data (0-RTT), where a ticket allows it."""
     running: "set[StreamAttempt]" = field(default_factory=set["StreamAttempt"])
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -133,7 +136,8 @@ class StreamAttempt:
             self._add_setup(StampedInterval(0, ClockSource.KERNEL), ())
             self._send()
             return
-        held = self._shared.connections.dial(self._shot, port, self)
+        early = (self.request(), self) if self._shared.early else None
+        held = self._shared.connections.dial(self._shot, port, self, early)
         if self._over:
             held.abandon()
             return
@@ -312,6 +316,8 @@ class StreamAttempt:
             self._know(self._held.opened_as)
         self._alarm.cancel()
         self._alarm = self._alarm_after(self._shot.timeout_ns + self.extra_ns)
+        if self._shared.early and self._mode is not ConnectionMode.WARM:
+            return  # it leaves, or has left, by itself
         request = self.request()
         self._asked = Moment(self._shared.watcher.read())
         self._held.connection.request(request, self)

@@ -158,16 +158,30 @@ def smoothing_in(gaps: Sequence[GapPair]) -> Smoothing:
     if power_sent < UNEVEN_NS**2 * len(gaps) or power_added == 0:
         verdict = Verdict.NO if power_sent >= UNEVEN_NS**2 * len(gaps) else Verdict.UNDECIDED
         return Smoothing(verdict)
-    covariance = _product(sent, added)
-    slope = covariance / power_sent
-    correlation = covariance / math.sqrt(power_sent * power_added)
-    z = correlation / math.sqrt(_variance_of_correlation(sent, added))
-    chance = 0.5 * math.erfc(-z / math.sqrt(2))
+    slope = _product(sent, added) / power_sent
+    chance = 0.5 * math.erfc(-_z(_ranks(sent), _ranks(added)) / math.sqrt(2))
     if slope <= HALF_OF_IT and chance <= ALARM:
         return Smoothing(Verdict.SMOOTHS, slope, chance)
+    z = _z(sent, added)
     error = abs(slope / z) if z else math.inf
     clear = slope - 3.1 * error > HALF_OF_IT  # one-sided 0.1 %
     return Smoothing(Verdict.NO if clear else Verdict.UNDECIDED, slope, chance)
+
+
+def _z(first: Sequence[float], second: Sequence[float]) -> float:
+    """Correlation of two centred series over its error."""
+    power = math.sqrt(_product(first, first) * _product(second, second))
+    correlation = _product(first, second) / power if power else 0.0
+    return correlation / math.sqrt(_variance_of_correlation(first, second)) if power else 0.0
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Centred ranks: the repetition of one lost packet does not outweigh all other gaps."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    for rank, place in enumerate(order):
+        ranks[place] = rank - (len(values) - 1) / 2
+    return ranks
 
 
 def _variance_of_correlation(first: Sequence[float], second: Sequence[float]) -> float:

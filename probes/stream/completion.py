@@ -22,8 +22,6 @@ from pathbudget.probes.stream.connections import Connections
 from pathbudget.probes.stream.dialing import (
     CONNECTION_OPTIONS,
     HTTP,
-    HTTP_1,
-    HTTP_2,
     HTTPS,
     bearer,
     dialer_for,
@@ -60,8 +58,6 @@ OPTIONS = {
     "count_reasoning": OptionSpec(bool, False, "reasoning counts as tokens of the answer"),
     "usage": OptionSpec(bool, True, "ask for counts of tokens at the end"),
     "stall_ms": OptionSpec(float, 250.0, "a longer gap is a stall", minimum=1, maximum=60_000),
-    "version": OptionSpec(str, HTTP_1, "version of HTTP", choices=(HTTP_1, HTTP_2)),
-    "scheme": OptionSpec(str, HTTPS, "http: without TLS", choices=(HTTPS, HTTP)),
     **CONNECTION_OPTIONS,
 }
 
@@ -76,8 +72,9 @@ class CompletionProbe:
         self._shared = Shared(
             environment,
             ClockWatcher(environment.clock),
-            Connections(dialer_for(environment, options, port), keep=keeps(options)),
+            Connections(dialer_for(environment, options, port, "completion"), keep=keeps(options)),
             port,
+            early=options.get("mode") == "early_data",
         )
 
     def fire(self, shot: Shot) -> None:
@@ -98,9 +95,6 @@ def _question(options: Options) -> Question:
     path = str(options.get("path") or "")
     if not (path.startswith("/") and path.isascii() and path.isprintable() and " " not in path):
         faults.append(Fault("completion", "path", repr(path), "a path, as in /v1/completions"))
-    if options.get("scheme") == HTTP and options.get("version") != HTTP_1:
-        problem = f"{options.get('version')} with scheme http"
-        faults.append(Fault("completion", "version", problem, HTTP_1))
     if faults:
         raise ConfigError(faults)
     return Question(

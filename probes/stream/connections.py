@@ -3,7 +3,14 @@
 from collections import deque
 from typing import Protocol
 
-from pathbudget.probes.carriers import HttpConnection, HttpDialer, Opened, Phase
+from pathbudget.probes.carriers import (
+    AnswerListener,
+    HttpConnection,
+    HttpDialer,
+    Opened,
+    Phase,
+    Request,
+)
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import Failure
 from pathbudget.probes.tls.tickets import Server, server_of
@@ -77,10 +84,16 @@ class Connections:
             one.abandon()
         return None
 
-    def dial(self, shot: Shot, port: int, user: ConnectionUser) -> HeldConnection:
-        """Begin a new one; what comes of it is told to `user`."""
+    def dial(
+        self,
+        shot: Shot,
+        port: int,
+        user: ConnectionUser,
+        early: tuple[Request, AnswerListener] | None = None,
+    ) -> HeldConnection:
+        """Begin a new one; what comes of it is told to `user`. See `carriers.HttpDialer.dial`."""
         held = HeldConnection(user, server_of(shot, port))
-        held.connection = self._dialer.dial(shot, held)
+        held.connection = self._dialer.dial(shot, held, early)
         return held
 
     def give_back(self, held: HeldConnection) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import msgspec
 
 from pathbudget.probes.carriers import Moment, Request, span_between
-from pathbudget.probes.clock import ClockSource, StampedInterval
+from pathbudget.probes.clock import StampedInterval
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.failures import closed
-from pathbudget.probes.record import Failure, Flag, Metric, Note, Stage
+from pathbudget.probes.record import ClockSource, Failure, Flag, Metric, Note, Stage
 from pathbudget.probes.reflector_http import STREAM_PATH, Chunk
 from pathbudget.probes.stream import buffering
 from pathbudget.probes.stream import chunk_times as times

@@ -2,27 +2,46 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pathbudget.probes.carriers import HttpDialer
 from pathbudget.probes.contract import Options, OptionSpec, ProbeEnvironment
 from pathbudget.probes.errors import ConfigError, Fault
-from pathbudget.probes.record import ConnectionMode, Transport
-from pathbudget.probes.tls.settings import TLS_OPTIONS
+from pathbudget.probes.http.settings import (
+    HTTP,
+    HTTP_1,
+    HTTP_2,
+    HTTP_3,
+    HTTP_OPTIONS,
+    HTTPS,
+    HttpSettings,
+    http_settings,
+    transport_of,
+)
+from pathbudget.probes.record import ConnectionMode
 
-if TYPE_CHECKING:
-    from pathbudget.probes.tls.settings import TlsSettings
+__all__ = [
+    "CONNECTION_OPTIONS",
+    "HTTP",
+    "HTTPS",
+    "HTTP_1",
+    "HTTP_2",
+    "HTTP_3",
+    "bearer",
+    "dialer_for",
+    "keeps",
+    "mode_of",
+    "transport_of",
+    "websocket_dialer",
+]
 
-HTTP_1, HTTP_2, HTTP_3 = "1.1", "2", "3"
-HTTPS, HTTP = "https", "http"
-ALPN = {HTTP_1: ("http/1.1",), HTTP_2: ("h2",), HTTP_3: ("h3",)}
-MODES = ("cold", "resumed", "warm")
+MODES = ("cold", "resumed", "early_data", "warm")
+REMEDY = "pip install 'pathbudget[request]'"
 
 CONNECTION_OPTIONS: Mapping[str, OptionSpec] = {
     "mode": OptionSpec(
-        str, "cold", "a connection for each shot, by ticket, or kept", choices=MODES
+        str, "cold", "connection of a shot: new, by ticket, kept from before", choices=MODES
     ),
-    **TLS_OPTIONS,
+    **HTTP_OPTIONS,
 }
 
 
@@ -34,13 +53,6 @@ def mode_of(options: Options) -> ConnectionMode:
 def keeps(options: Options) -> bool:
     """Whether connections are used again."""
     return mode_of(options) is ConnectionMode.WARM
-
-
-def transport_of(options: Options) -> Transport:
-    """What carries the requests."""
-    if options.get("version") == HTTP_3:
-        return Transport.QUIC
-    return Transport.TCP if options.get("scheme") == HTTP else Transport.TLS
 
 
 def bearer(file: str) -> tuple[tuple[str, str], ...]:
@@ -64,32 +76,30 @@ def bearer(file: str) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {words[0]}"),)
 
 
-def settings_of(options: Options, port: int) -> "TlsSettings":
-    """How TLS connections are opened."""
-    from pathbudget.probes.tls.settings import tls_settings
-
-    version = str(options.get("version") or HTTP_1)
-    return tls_settings(
-        options,
-        mode=mode_of(options),
-        alpn=ALPN[version],
-        tls=options.get("scheme") != HTTP,
-        default_port=port,
-    )
+def _settings(options: Options, port: int | None, probe: str) -> HttpSettings:
+    return http_settings(options, mode=mode_of(options), default_port=port, probe=probe)
 
 
-def websocket_dialer(environment: ProbeEnvironment, options: Options, port: int) -> HttpDialer:
-    """Streams over WebSockets."""
+def websocket_dialer(
+    environment: ProbeEnvironment, options: Options, port: int | None, probe: str
+) -> HttpDialer:
+    """Streams over WebSockets. Raises ConfigError."""
+    try:
+        from pathbudget.probes.stream.websocket_carrier import WebSocketDialer
+    except ImportError as error:
+        problem = "form websocket needs wsproto, which is not installed"
+        raise ConfigError([Fault(probe, "form", problem, REMEDY)]) from error
     from pathbudget.probes.clock import ClockWatcher
-    from pathbudget.probes.stream.websocket_carrier import WebSocketDialer
     from pathbudget.probes.tls.stream import TlsStreamDialer
 
-    streams = TlsStreamDialer(environment, settings_of(options, port))
+    streams = TlsStreamDialer(environment, _settings(options, port, probe).tls)
     return WebSocketDialer(streams, ClockWatcher(environment.clock))
 
 
-def dialer_for(environment: ProbeEnvironment, options: Options, port: int) -> HttpDialer:
-    """Streams in the bodies of HTTP answers."""
+def dialer_for(
+    environment: ProbeEnvironment, options: Options, port: int | None, probe: str
+) -> HttpDialer:
+    """Streams in the bodies of HTTP answers. Raises ConfigError."""
     from pathbudget.probes.http.dial import http_dialer
 
-    return http_dialer(environment, options, port)
+    return http_dialer(environment, _settings(options, port, probe))

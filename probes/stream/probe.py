@@ -30,9 +30,6 @@ from pathbudget.probes.stream.delivery import (
 from pathbudget.probes.stream.dialing import (
     CONNECTION_OPTIONS,
     HTTP_1,
-    HTTP_2,
-    HTTP_3,
-    HTTPS,
     bearer,
     dialer_for,
     keeps,
@@ -53,8 +50,6 @@ OPTIONS = {
         int, 200, "length of each, at least that of its stamps", minimum=0, maximum=65_536
     ),
     "form": OptionSpec(str, SSE, "how the stream is framed", choices=(SSE, CHUNKED, WEBSOCKET)),
-    "version": OptionSpec(str, HTTP_1, "version of HTTP", choices=(HTTP_1, HTTP_2, HTTP_3)),
-    "scheme": OptionSpec(str, HTTPS, "http: without TLS", choices=("https", "http")),
     "buffer_ms": OptionSpec(
         float, 100.0, "a gap longer than interval and this is a stall", minimum=0, maximum=60_000
     ),
@@ -73,13 +68,14 @@ class TokenStreamProbe:
         self._plan = _plan(options)
         form = self._plan.form
         dialer = (websocket_dialer if form == WEBSOCKET else dialer_for)(
-            environment, options, HTTPS_PORT
+            environment, options, HTTPS_PORT, "token_stream"
         )
         self._shared = Shared(
             environment,
             ClockWatcher(environment.clock),
             Connections(dialer, keep=keeps(options)),
             HTTPS_PORT,
+            early=options.get("mode") == "early_data",
         )
 
     def fire(self, shot: Shot) -> None:
@@ -100,10 +96,10 @@ def _plan(options: Options) -> StreamPlan:
     version = options.get("version")
     if options.get("form") == WEBSOCKET and version != HTTP_1:
         faults.append(Fault("token_stream", "version", f"{version} with form websocket", HTTP_1))
-    if options.get("form") == WEBSOCKET and keeps(options):
-        faults.append(Fault("token_stream", "mode", "warm with form websocket", "cold or resumed"))
-    if options.get("scheme") != HTTPS and version != HTTP_1:
-        faults.append(Fault("token_stream", "version", f"{version} with scheme http", HTTP_1))
+    mode = str(options.get("mode"))
+    if options.get("form") == WEBSOCKET and mode in ("warm", "early_data"):
+        problem = f"{mode} with form websocket"
+        faults.append(Fault("token_stream", "mode", problem, "cold or resumed"))
     if faults:
         raise ConfigError(faults)
     return StreamPlan(

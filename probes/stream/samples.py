@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from pathbudget.probes.carriers import Moment, span_between
-from pathbudget.probes.clock import ClockSource, StampedInterval
+from pathbudget.probes.clock import StampedInterval
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import (
     HOST_BUSY_NS,
+    ClockSource,
     ConnectionMode,
     Failure,
     Flag,
