@@ -42,6 +42,7 @@ from pathbudget.analysis.stream_findings import load_findings, stream_findings, 
 from pathbudget.analysis.stream_results import StreamSummary
 from pathbudget.analysis.stream_summary import summarise_stream
 from pathbudget.analysis.summary import summarise
+from pathbudget.analysis.uploads import Uploads
 from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue, Tier
 
@@ -242,17 +243,20 @@ class _Evaluator:
         for path in candidates:
             self.findings += path.findings
         uploads = self.requests.uploads_of(first.region, first.site)
-        budgets = [
-            PathBudget(
-                path, self.options.confidence, one_way_tracks(path, reflected), uploads=uploads
-            )
-            for path in candidates
-        ]
+        budgets = [self._budget(path, uploads, reflected) for path in candidates]
         for tier in self.tiers:
             self.lines += budgets[0].lines(tier, self.options.percentiles)
             if len(budgets) > 1:
                 self.alternatives += [budget.headline(tier) for budget in budgets]
         self.unjoined += budgets[0].unjoined
+
+    def _budget(
+        self, path: PathSeries, uploads: Sequence[Uploads], reflected: Sequence[MeasuredStream]
+    ) -> PathBudget:
+        one_way = one_way_tracks(path, reflected)
+        streams = self.requests.streams_of(path, one_way)
+        confidence = self.options.confidence
+        return PathBudget(path, confidence, one_way, uploads=uploads, streams=streams)
 
     def _recommendations(self) -> tuple[Recommendation, ...]:
         floors = {(pair.region, pair.site): pair.floor_rtt_ms for pair in self.pairs}

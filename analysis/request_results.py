@@ -200,6 +200,63 @@ class UploadSummary(RequestResult, frozen=True):
     refused_status: int
 
 
+class TokenStreams(RequestResult, frozen=True):
+    """Paced streams from one target: how evenly their chunks came (docs/metrics.md)."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    transport: str | None
+    variant: str
+    streams: int
+    chunks_expected: int
+    chunks_received: int
+    stall_limit_ms: float
+    """A longer gap is a stall."""
+    stalls: int
+    stall_share: Range
+    """Of gaps, 0 to 1."""
+    burst_share: Range
+    """Share of gaps under a millisecond, 0 to 1."""
+    gap_p95_ms: Bounded
+    gap_p99_ms: Bounded
+    variation_p95_ms: Bounded
+    """Of the absolute difference of the gap as it came and as it was sent (RFC 3393)."""
+    pdv_p50_ms: Bounded
+    pdv_p95_ms: Bounded
+    pdv_p99_ms: Bounded
+    """Delay of a chunk over that of the quickest one of its stream (RFC 5481)."""
+    first_chunk_pdv_p95_ms: Bounded
+    """The same of the first chunk of each stream."""
+    playout_buffer_ms: Bounded
+    """What a player must hold back for `underrun_rate` of the chunks to come too late."""
+    underrun_rate: float
+    buffering: str
+    """``bursts``, ``smooths``, ``no`` or ``undecided``: whether something holds chunks back."""
+    releases: int
+    releases_held: int
+
+
+class Completions(RequestResult, frozen=True):
+    """Requests to an endpoint that answers token by token."""
+
+    region: str
+    site: str
+    target: str
+    family: str | None
+    transport: str | None
+    variant: str
+    n: int
+    losses: int
+    ttft_p50_ms: Bounded
+    ttft_p95_ms: Bounded
+    server_p50_ms: Bounded | None
+    """Between which values the server's part lies, whatever its dependence on the network; no value
+    in between is likelier. None where no round trip was measured."""
+    server_p95_ms: Bounded | None
+
+
 class RequestResults(RequestResult, frozen=True):
     """Everything about requests; empty where no request was made."""
 
@@ -210,3 +267,5 @@ class RequestResults(RequestResult, frozen=True):
     look_ups: tuple[LookUp, ...] = ()
     edges: tuple[Edge, ...] = ()
     uploads: tuple[UploadSummary, ...] = ()
+    token_streams: tuple[TokenStreams, ...] = ()
+    completions: tuple[Completions, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pathbudget.analysis.http_phases import HttpCollector
 from pathbudget.analysis.name_lookups import LookUpCollector, edge_findings, look_ups
+from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.request_findings import (
     quic_findings,
@@ -11,10 +12,17 @@ from pathbudget.analysis.request_findings import (
     upload_findings,
 )
 from pathbudget.analysis.request_results import RequestResults
-from pathbudget.analysis.results import Finding
+from pathbudget.analysis.results import Carrier, Finding
 from pathbudget.analysis.series import Series, Track
 from pathbudget.analysis.setups import SetupCollector, resumptions, summarise_setups
 from pathbudget.analysis.shots import ShotKey, shot_key, shots_of
+from pathbudget.analysis.token_streams import (
+    StreamCollector,
+    egress_tracks,
+    stream_findings,
+    summarise_streams,
+    summarise_waits,
+)
 from pathbudget.analysis.upload_summary import summarise_uploads
 from pathbudget.analysis.uploads import UploadCollector, Uploads
 from pathbudget.probes.record import Measurement, Metric
@@ -22,7 +30,7 @@ from pathbudget.probes.record import Measurement, Metric
 OF_REQUESTS = frozenset(
     {
         *(Metric.SETUP, Metric.TTFB, Metric.TTFB_ANONYMOUS, Metric.UPLOAD),
-        *(Metric.DNS_HIT, Metric.DNS_MISS, Metric.DELIVERY_GAP, Metric.DELIVERY_VARIATION),
+        *(Metric.DNS_HIT, Metric.DNS_MISS, Metric.TTFT, Metric.DELIVERY_GAP),
     }
 )
 
@@ -35,6 +43,7 @@ class RequestCollector:
         self.http = HttpCollector()
         self.names = LookUpCollector()
         self.uploads = UploadCollector()
+        self.streams = StreamCollector()
 
     def add(self, measurement: Measurement) -> None:
         """Group the samples of a measurement by shot, for each topic."""
@@ -45,6 +54,7 @@ class RequestCollector:
         self.http.add(measurement, key, shots)
         self.names.add(measurement, key, shots)
         self.uploads.add(measurement, key, shots)
+        self.streams.add(measurement, key, shots)
 
 
 class Requests:
@@ -57,10 +67,21 @@ class Requests:
         self._vantages = vantages
         self._confidence = confidence
         self.uploads = collector.uploads.finish(vantages)
+        self._streams = collector.streams.groups()
 
     def uploads_of(self, region: str, site: str) -> list[Uploads]:
         """Uploads from one region to one site."""
         return [one for one in self.uploads if (one.key.region, one.key.site) == (region, site)]
+
+    def streams_of(self, path: PathSeries, one_way: OneWayTracks | None) -> dict[Carrier, Track]:
+        """Egress of the chunks of streams on one path, by transport."""
+        here = (
+            one
+            for one in self._streams
+            if (one.key.region, one.key.site) == (path.region, path.site)
+        )
+        trips = path.round_trips
+        return egress_tracks(here, path.target, path.family, trips, one_way, self._vantages)
 
     def results(
         self, paths: Sequence[PathSeries], series: Iterable[Series]
@@ -79,6 +100,11 @@ class Requests:
             summarise_uploads(one, _of_upload(by_place, one), self._confidence)
             for one in self.uploads
         )
+        summaries = (
+            summarise_streams(one, round_trips(one.key), self._vantages, self._confidence)
+            for one in self._streams
+        )
+        streams = tuple(one for one in summaries if one is not None)
         results = RequestResults(
             setups=setups,
             resumptions=resumptions(groups, setups, self._vantages, self._confidence),
@@ -87,12 +113,18 @@ class Requests:
             look_ups=look_ups(series, self._confidence),
             edges=edges,
             uploads=uploads,
+            token_streams=streams,
+            completions=tuple(
+                summarise_waits(key, waits, round_trips(key), self._confidence)
+                for key, waits in self._collector.streams.waits(self._vantages)
+            ),
         )
         findings = [
             *setup_findings(setups),
             *quic_findings(paths),
             *upload_findings(uploads),
             *edge_findings(edges),
+            *stream_findings(streams),
         ]
         return results, findings
 

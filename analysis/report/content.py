@@ -16,6 +16,7 @@ from pathbudget.analysis.report.method import (
 from pathbudget.analysis.report.names import name_section
 from pathbudget.analysis.report.prompts import upload_section
 from pathbudget.analysis.report.streams import stream_section
+from pathbudget.analysis.report.token_streams import token_section
 from pathbudget.analysis.report.verdicts import verdict_section, waterfall_section
 from pathbudget.analysis.report.words import counted, utc
 
@@ -31,6 +32,7 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
         *setup_section(lookup),
         *upload_section(lookup),
         *http_section(lookup),
+        *token_section(lookup),
         *name_section(lookup),
         waterfall_section(lookup),
         pair_section(lookup),
