@@ -178,7 +178,7 @@ def _alias(answer: list[dns.rrset.RRset]) -> str:
     for one in answer:
         for data in one:
             if isinstance(data, dns.rdtypes.ANY.CNAME.CNAME):
-                last = str(data.target)
+                last = str(data.target).lower()  # its letters may be those of our question
     return _short(last)
 
 

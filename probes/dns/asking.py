@@ -93,7 +93,7 @@ class Asking:
         self._question: Question | None = None
         self._asked = Moment(self._began)
         self._opened = False
-        self._strays = 0
+        self._strays = self._dials = 0
         self._over = False
         self._alarm: Cancellable | None = None
 
@@ -128,6 +128,9 @@ class Asking:
 
     def failed(self, metric: str, failure: Failure, done: tuple[Phase, ...]) -> None:
         """See `carriers.OpeningListener.failed`."""
+        if self._step is Step.PRIME:
+            self._give_up_priming()
+            return
         if self.metric == Metric.DNS_HIT:
             for phase in done:
                 self._emit_phase(phase, None)
@@ -137,13 +140,16 @@ class Asking:
 
     def broke(self, failure: Failure) -> None:
         """See `links.LinkListener.broke`."""
-        self._fail(failure)
+        if self._step is Step.PRIME:
+            self._give_up_priming()
+        else:
+            self._fail(failure)
 
     def asked(self, moment: Moment) -> None:
         """See `links.LinkListener.asked`."""
         self._asked = moment
 
-    def answered(self, wire: bytes, moment: Moment, notes: Mapping[str, Note]) -> None:
+    def answered(self, wire: bytes, moment: Moment) -> None:
         """See `links.LinkListener.answered`."""
         if self._question is None or self._over:
             return
@@ -155,21 +161,32 @@ class Asking:
                 self._fail(_STRAY)
             return
         answer = read_answer(wire)
-        if isinstance(answer, Failure):
+        if self._step is Step.PRIME:
+            self._primed(answer, moment)
+        elif isinstance(answer, Failure):
             self._fail(answer)
         elif is_truncated(wire):
             failure = Failure(FailureKind.PROTOCOL, Stage.WAIT, "truncated over a connection")
             self._fail(failure, answer, moment)
         elif answer.failure is not None:
             self._fail(answer.failure, answer, moment)
-        elif self._step is Step.PRIME:
-            self._shared.caches.primed(self._server, answer, moment.reading.monotonic_ns)
-            self._let_go()
-            self._open()
         else:
-            self._measure(answer, moment, notes)
+            self._measure(answer, moment)
 
     # Steps
+
+    def _primed(self, answer: Answer | Failure, moment: Moment) -> None:
+        if isinstance(answer, Answer) and answer.failure is None:
+            self._shared.caches.primed(self._server, answer, moment.reading.monotonic_ns)
+        self._let_go()
+        self._open()
+
+    def _give_up_priming(self) -> None:
+        """Whatever is wrong, the measured connection and question will tell."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.abandon()
+        self._open()
 
     def _open(self) -> None:
         self._step, self._question = Step.OPEN, None
@@ -191,12 +208,13 @@ class Asking:
             self._question = self._make_question()
             early_wire = self._question.wire
         self._opened = False
-        shot = self._shot
+        self._dials += 1
+        shot, this_one = self._shot, self._dials
         if self._step is Step.PRIME:
             shot = msgspec.structs.replace(shot, resolve=False)
         link = dialer.dial(shot, self, early_wire)
-        if self._over:
-            link.abandon()
+        if self._over or self._dials != this_one:
+            link.abandon()  # it has failed at once, and been dealt with
         else:
             self._link = link
 
@@ -235,9 +253,9 @@ class Asking:
 
     # Samples
 
-    def _measure(self, answer: Answer, moment: Moment, notes: Mapping[str, Note]) -> None:
+    def _measure(self, answer: Answer, moment: Moment) -> None:
         shared = self._shared
-        said = answer.notes(dnssec=shared.settings.dnssec) | dict(notes)
+        said = answer.notes(dnssec=shared.settings.dnssec)
         if self.metric == Metric.DNS_HIT:
             now_ns = moment.reading.monotonic_ns
             cache = shared.caches.hit(self._server, answer, now_ns)

@@ -36,10 +36,11 @@ class Caches:
     def hit(self, server: Hashable, answer: Answer, now_ns: int) -> str:
         """What the answer for the name shows of where it came from."""
         ends_ns, known_ns = _runs_out_ns(answer, now_ns), self._until_ns.get(server)
-        self._until_ns[server] = ends_ns
+        aged = known_ns is not None and ends_ns <= known_ns + ROUNDING_NS
+        # The earliest of what one filling was said to last, else small rises would add up.
+        self._until_ns[server] = min(ends_ns, known_ns or ends_ns) if aged else ends_ns
         if answer.authoritative:
             return AUTHORITATIVE
-        aged = known_ns is not None and ends_ns <= known_ns + ROUNDING_NS
         return AGED if aged and answer.ttl_s else REFILLED
 
     def miss(self, server: Hashable, answer: Answer) -> str:

@@ -29,6 +29,20 @@ def dialer_for(
     if settings.transport == "tcp":
         return over_tcp(environment, watcher)
     mode = ConnectionMode(settings.mode)
-    assert settings.transport == "dot"
+    if settings.transport == "doq":
+        from pathbudget.probes.dns.quic_link import ALPN, QuicLinks
+        from pathbudget.probes.quic.dialer import QuicDialer, quic_settings
+
+        quic = quic_settings(options, mode=mode, alpn=ALPN, default_port=settings.port)
+        return QuicLinks(QuicDialer(environment, quic), watcher)
+    if settings.transport == "doh":
+        from pathbudget.probes.dns.http_link import HttpLinks
+        from pathbudget.probes.http.dial import http_dialer, http_settings
+        from pathbudget.probes.http.settings import HTTP_2
+
+        chosen = http_settings(
+            {**options, "version": HTTP_2}, mode=mode, default_port=settings.port, tcp=TCP
+        )
+        return HttpLinks(http_dialer(environment, chosen), watcher, settings.path, settings.port)
     tls = tls_settings(options, mode=mode, default_port=settings.port, tcp=TCP)
     return StreamLinks(TlsStreamDialer(environment, tls), watcher)

@@ -1,11 +1,9 @@
 """Connections that lie open until the next question, each noticed when the other side ends it."""
 
-from collections.abc import Mapping
-
 from pathbudget.probes.carriers import Moment, Opened, Phase
 from pathbudget.probes.dns.links import Link
 from pathbudget.probes.dns.udp_flights import Server
-from pathbudget.probes.record import Failure, Note
+from pathbudget.probes.record import Failure
 
 KEPT_PER_SERVER = 4
 
@@ -33,7 +31,7 @@ class _Watch:
     def asked(self, moment: Moment) -> None:
         """A stamp that came after the answer."""
 
-    def answered(self, wire: bytes, moment: Moment, notes: Mapping[str, Note]) -> None:
+    def answered(self, wire: bytes, moment: Moment) -> None:
         """Another answer: nobody waits for it."""
 
 

@@ -1,11 +1,10 @@
 """A connection that carries questions, whatever it is made of: TCP, TLS, HTTP/2 or QUIC."""
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from pathbudget.probes.carriers import Moment, OpeningListener
 from pathbudget.probes.contract import Shot
-from pathbudget.probes.record import Failure, Note
+from pathbudget.probes.record import Failure
 
 
 class LinkListener(OpeningListener, Protocol):
@@ -14,7 +13,7 @@ class LinkListener(OpeningListener, Protocol):
     def asked(self, moment: Moment) -> None:
         """The question has left; told again where a better clock saw it."""
 
-    def answered(self, wire: bytes, moment: Moment, notes: Mapping[str, Note]) -> None:
+    def answered(self, wire: bytes, moment: Moment) -> None:
         """A message came; whether it answers the question is for the listener to see."""
 
     def broke(self, failure: Failure) -> None:

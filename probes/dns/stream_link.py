@@ -137,7 +137,7 @@ class StreamLink:
 
     def _deliver(self, wire: bytes, moment: Moment) -> None:
         if self._listener is not None:
-            self._listener.answered(wire, moment, {})
+            self._listener.answered(wire, moment)
 
     def ended(self) -> None:
         """See `carriers.StreamListener.ended`."""

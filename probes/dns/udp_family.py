@@ -1,7 +1,6 @@
 """Questions over UDP of one address family: its socket, its alarm, and TCP where cut short."""
 
 import asyncio
-from collections.abc import Mapping
 
 import msgspec
 
@@ -21,7 +20,7 @@ from pathbudget.probes.dns.questions import Question
 from pathbudget.probes.dns.udp_flights import Flight
 from pathbudget.probes.dns.udp_session import UdpSession, Whole
 from pathbudget.probes.failures import no_family
-from pathbudget.probes.record import AddressFamily, Failure, Note, Stage
+from pathbudget.probes.record import AddressFamily, Failure, Stage
 
 
 class UdpFamily:
@@ -191,9 +190,8 @@ class AgainOverTcp:
     def asked(self, moment: Moment) -> None:
         """See `links.LinkListener.asked`: the clock runs since the question over UDP."""
 
-    def answered(self, wire: bytes, moment: Moment, notes: Mapping[str, Note]) -> None:
+    def answered(self, wire: bytes, moment: Moment) -> None:
         """See `links.LinkListener.answered`."""
-        del notes
         took_ns = moment.reading.monotonic_ns - self._began.monotonic_ns
         self._session.whole(self._flight, Whole(wire, moment, took_ns), self._question)
         if self._link is not None:

@@ -117,9 +117,9 @@ class UdpSession:
             return None
         sending = Sending(flight, flight.step, self.question(flight, number), now)
         self._table.add(sending)
-        sent = len(flight.of_step())
-        if sent <= self._settings.retries:
-            self._table.alarm(now.monotonic_ns + self._settings.retry_ns, flight, sent)
+        if len(flight.of_step()) <= self._settings.retries:
+            due_ns = now.monotonic_ns + self._settings.retry_ns
+            self._table.alarm(due_ns, flight, len(flight.sendings))
         return sending
 
     def question(self, flight: Flight, identifier: int) -> Question:
@@ -184,7 +184,7 @@ class UdpSession:
             flight, sent = due
             if sent == 0:
                 self._time_out(flight, now)
-            elif flight.truncated is None and len(flight.of_step()) == sent:
+            elif flight.truncated is None and len(flight.sendings) == sent:
                 self._outgoing.append(flight)
 
     def _begin(self, flight: Flight) -> None:
