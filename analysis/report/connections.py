@@ -45,7 +45,7 @@ WHAT_TICKETS_DO = (
 
 def setup_section(lookup: Lookup) -> tuple[Section, ...]:
     """Set-ups in every mode; nothing where none was measured."""
-    setups = lookup.evaluation.requests.setups
+    setups = _shown(lookup.evaluation.requests.setups)
     if not setups:
         return ()
     saved = what_was_saved(lookup)
@@ -63,12 +63,24 @@ def setup_section(lookup: Lookup) -> tuple[Section, ...]:
     return (Section("setups", "What a new connection costs", tuple(blocks)),)
 
 
+def _shown(setups: tuple[SetupSummary, ...]) -> tuple[SetupSummary, ...]:
+    """TLS before QUIC. Set-ups that other probes needed only where no probe was made for them."""
+
+    def what(one: SetupSummary) -> tuple[str, str, str, str | None, str, str]:
+        return one.region, one.site, one.target, one.family, one.transport, one.mode
+
+    made_for = {what(one) for one in setups if one.probe == one.transport}
+    kept = [one for one in setups if one.probe == one.transport or what(one) not in made_for]
+    return tuple(sorted(kept, key=lambda one: (one.region, one.site, one.transport == "quic")))
+
+
 def what_was_saved(lookup: Lookup) -> tuple[str, ...]:
     """One sentence for each transport and mode that was measured against cold ones."""
     found: dict[tuple[str, str], list[Resumption]] = {}
     for one in lookup.evaluation.requests.resumptions:
         found.setdefault((one.transport, one.mode), []).append(one)
-    return tuple(_saved(lookup, *key, alike) for key, alike in found.items())
+    order = sorted(found, key=lambda key: key[0] == "quic")
+    return tuple(_saved(lookup, *key, found[key]) for key in order)
 
 
 def _saved(lookup: Lookup, transport: str, mode: str, alike: list[Resumption]) -> str:

@@ -30,8 +30,7 @@ ROWS = 1000
 STEPS = (
     (Metric.RESOLVE, "Look-up"),
     (Metric.CONNECT, "Connect"),
-    (Metric.TLS_HANDSHAKE, "TLS"),
-    (Metric.QUIC_HANDSHAKE, "QUIC"),
+    (Metric.TLS_HANDSHAKE, "Handshake"),
     (Metric.SEND, "Send"),
     (Metric.WAIT, "Wait"),
     (Metric.RECEIVE, "Receive"),
@@ -70,7 +69,6 @@ def _phase_table(lookup: Lookup, http: tuple[HttpPhases, ...]) -> Table:
     heads = (
         *(column(word) for word in ("Region", "Site", "Requests")),
         number("Sent"),
-        number("Failed"),
         *(number(word) for _, word in STEPS),
         number("TTFB, p50"),
         number("First byte, p50"),
@@ -81,6 +79,8 @@ def _phase_table(lookup: Lookup, http: tuple[HttpPhases, ...]) -> Table:
 
 def _phase_row(lookup: Lookup, one: HttpPhases) -> Row:
     phases = {phase.phase: phase for phase in one.phases}
+    if Metric.QUIC_HANDSHAKE in phases:
+        phases[Metric.TLS_HANDSHAKE] = phases[Metric.QUIC_HANDSHAKE]
     last = phases.get(Metric.FIRST_BYTE) or phases.get(Metric.TTFB)
 
     def middle(metric: str) -> str:
@@ -89,8 +89,7 @@ def _phase_row(lookup: Lookup, one: HttpPhases) -> Row:
     return (
         *place_cells(lookup, one.region, one.site, one.target),
         _name(one.version, one.transport, one.mode),
-        f"{last.n:,}" if last else "0",
-        f"{last.losses:,}" if last else "0",
+        Cell(f"{last.n:,}", (f"{last.losses:,} failed",)) if last else "0",
         *(middle(metric) for metric, _ in STEPS),
         middle(Metric.TTFB),
         middle(Metric.FIRST_BYTE),

@@ -44,14 +44,12 @@ def _table(lookup: Lookup, uploads: tuple[UploadSummary, ...]) -> Table:
         *(column(word) for word in ("Region", "Site", "Connection")),
         number("Bytes"),
         number("Sent"),
-        number("Failed"),
         number("Measured, p50 (ms)"),
         number("Measured, p95 (ms)"),
         number("Model, p50 (ms)"),
         number("Measured less model"),
-        number("Round trips: model, measured"),
+        number("Round trips"),
         number("Waited for a window"),
-        number("Retransmitted"),
     )
     return Table("Uploads against the model", heads, shown, note, stacked=True)
 
@@ -63,15 +61,13 @@ def _row(lookup: Lookup, one: UploadSummary) -> Row:
         *place_cells(lookup, one.region, one.site, one.target),
         connection_words(one.transport, one.mode),
         Cell(f"{one.bytes:,}", (f"{one.bytes / BYTES_PER_TOKEN:,.0f} tokens",)),
-        f"{one.n:,}",
-        f"{one.losses:,}",
+        Cell(f"{one.n:,}", (f"{one.losses:,} failed",)),
         bounded_cell(one.measured_p50_ms),
         bounded_cell(one.measured_p95_ms),
         NOT_KNOWN if one.model_p50_ms is None else bare_ms(one.model_p50_ms),
         NOT_KNOWN
         if error is None
         else Cell(fine_ms(error.value_ms), (fine_interval(error.low_ms, error.high_ms),)),
-        f"{one.flights_model}, {flights}",
-        f"{one.flow_stalls:,}",
-        f"{one.retransmitted:,}",
+        Cell(flights, (f"model {one.flights_model}",)),
+        Cell(f"{one.flow_stalls:,}", (f"{one.retransmitted:,} retransmitted",)),
     )
