@@ -12,8 +12,9 @@ from aioquic.tls import SessionTicket
 
 from pathbudget.probes.clock import ClockWatcher, Reading
 from pathbudget.probes.contract import ProbeEnvironment, Shot
+from pathbudget.probes.quic.opening import QuicListener
 from pathbudget.probes.quic.settings import QUIC_OPTIONS, QuicSettings, quic_settings
-from pathbudget.probes.quic.streams import Early, QuicListener, QuicStreams
+from pathbudget.probes.quic.streams import Early, QuicStreams
 from pathbudget.probes.quic.tickets import Kept, keep, to_offer
 from pathbudget.probes.quic.verifying import Authorities, load_own_certificate
 from pathbudget.probes.quic.wishes import Wish

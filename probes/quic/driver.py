@@ -11,6 +11,7 @@ would drop them, and the handshake would wait for the server's timer.
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -37,8 +38,12 @@ from pathbudget.probes.record import Failure
 PARKED_PACKETS = 32
 BEGINNINGS_KEPT = 8
 QUOTED_BYTES = 24
-SEND_EVERY = 16
-"""After so many datagrams read at once, acknowledge before reading on."""
+AT_ONCE = 16
+"""After so many datagrams acknowledge, and let others have the event loop, before reading on."""
+WAITING_DATAGRAMS = 8_192
+"""More than that at once are lost, as they would be in any queue."""
+LARGEST_FLIGHT_BYTES = 262_144
+"""No server needs more to say who it is."""
 cpu_ns = time.thread_time_ns
 Result = TypeVar("Result")
 
@@ -69,6 +74,9 @@ class DriverUser(Protocol):
     def refused(self, failure: Failure) -> None:
         """This host does not let a datagram leave."""
 
+    def flooded(self, received_bytes: int) -> None:
+        """The server sends without end, and no handshake comes of it."""
+
     def stumbled(self, error: Exception) -> None:
         """aioquic itself has failed."""
 
@@ -92,6 +100,7 @@ class Driver:
         self._channel: DatagramChannel | None = None
         self._timer: Cancellable | None = None
         self._timer_ns = 0
+        self._waiting: deque[Datagram] = deque()
         self._parked: list[tuple[PacketKind, bytes]] = []
         self._restarts = 0
         self.shaking = True
@@ -106,6 +115,11 @@ class Driver:
         self._feeding = False
 
     # What a user calls.
+
+    @property
+    def attached(self) -> bool:
+        """Whether it has a socket."""
+        return self._channel is not None
 
     def attach(self, channel: DatagramChannel) -> None:
         """The socket to use; its batches go to `read`."""
@@ -139,7 +153,7 @@ class Driver:
 
     def read(self, batch: DatagramBatch) -> None:
         """What the socket has: stamps first, then errors, then datagrams one by one."""
-        if self._channel is None:
+        if not self.attached:
             return
         self.outflows.stamp(batch.sent)
         self._user.tell_left()
@@ -147,30 +161,43 @@ class Driver:
             quoted = error.quoted[:QUOTED_BYTES]
             ours = any(one.startswith(quoted) for one in self._begun_with)
             self._user.icmp(error, ours=ours)
+        busy = bool(self._waiting)
+        room = WAITING_DATAGRAMS - len(self._waiting)
+        self._waiting.extend(batch.arrivals[:room])
+        if self._waiting and not busy:
+            self._take_some()
+
+    def _take_some(self) -> None:
+        """Some of what waits; whatever else the event loop has to do comes in between."""
         reading = self._watcher.read()
-        for number, datagram in enumerate(batch.arrivals, 1):
-            self._take(datagram, reading)
-            if number % SEND_EVERY == 0 or number == len(batch.arrivals):
-                self._transmit()
-                reading = self._watcher.read()
+        for _ in range(min(AT_ONCE, len(self._waiting))):
+            self._take(self._waiting.popleft(), reading)
+        if not self.attached:
+            self._waiting.clear()
+            return
+        self._transmit()
+        if self._waiting:
+            self._network.call_at(reading.monotonic_ns, self._take_some)
 
     # Datagrams
 
     def _take(self, datagram: Datagram, reading: Reading) -> None:
         place = (datagram.sender, datagram.sender_port)
-        if self._channel is None or place != self._place:
+        if not self.attached or place != self._place:
             return
         moment = Moment(reading, datagram.kernel_unix_ns)
         self._feeding = True
         if self.shaking:
             heads = read_datagram(datagram.payload)
             self.flight.came(heads, len(datagram.payload), moment)
+            if self.flight.received_bytes > LARGEST_FLIGHT_BYTES:
+                self._user.flooded(self.flight.received_bytes)
             for head in heads:
                 self._take_packet(head, datagram.payload, moment)
         else:
             self._feed(datagram.payload, moment)
         self._feeding = False
-        if self._channel is not None:
+        if self.attached:
             self._user.after_datagram(moment)
             self._look_for_close()
 
@@ -184,7 +211,7 @@ class Driver:
 
     def _unpark(self, moment: Moment) -> None:
         """Feed what can be read by now; it counts as come with what made it readable."""
-        while self._parked and self._channel is not None:
+        while self._parked and self.attached:
             ready = [one for one in self._parked if inside.has_keys(self.quic, one[0])]
             if not ready:
                 return
@@ -193,7 +220,7 @@ class Driver:
                 self._feed(packet, moment)
 
     def _feed(self, payload: bytes, moment: Moment) -> None:
-        if self._channel is None:
+        if not self.attached:
             return
         now = moment.reading.monotonic_ns / 1e9
         early = inside.unacknowledged(self.quic) if self.shaking else []
@@ -204,7 +231,7 @@ class Driver:
         self._tell_events(moment)
 
     def _tell_events(self, moment: Moment) -> None:
-        while self._channel is not None:
+        while self.attached:
             event = self.quic.next_event()
             if event is None:
                 return
@@ -212,7 +239,7 @@ class Driver:
 
     def _look_for_close(self) -> None:
         closing = inside.why_closing(self.quic)
-        if closing is not None and self._channel is not None:
+        if closing is not None and self.attached:
             self._user.closing(closing)
 
     # Sending
@@ -224,7 +251,8 @@ class Driver:
         number = inside.next_packet_number(self.quic)
         reading = self._watcher.read()
         now = reading.monotonic_ns / 1e9
-        made = self.counted(lambda: self.quic.datagrams_to_send(now), [])
+        nothing: list[tuple[bytes, object]] = []
+        made = self.counted(lambda: self.quic.datagrams_to_send(now), nothing)
         if made:
             self._send(channel, [data for data, _ in made], number, timer=timer)
         self._set_timer()
@@ -257,7 +285,7 @@ class Driver:
 
     def _set_timer(self) -> None:
         due = self.quic.get_timer()
-        if due is None or self._channel is None:
+        if due is None or not self.attached:
             return
         due_ns = round(due * 1e9)
         if self._timer is not None:
@@ -268,8 +296,8 @@ class Driver:
         self._timer = self._network.call_at(due_ns, self._ring)
 
     def _ring(self) -> None:
-        self._timer = None
-        if self._channel is None:
+        self._timer, channel = None, self._channel
+        if channel is None:
             return
         reading = self._watcher.read()
         due = self.quic.get_timer()
@@ -280,9 +308,9 @@ class Driver:
             self._set_timer()
             return
         # What has come meanwhile and was not read yet may be what the timer is about.
-        self._channel.poll()
+        channel.poll()
         due = self.quic.get_timer()
-        if due is None or self._channel is None or due > now:
+        if due is None or not self.attached or self._waiting or due > now:
             self._set_timer()
             return
         self.counted(lambda: self.quic.handle_timer(max(now, due)), None)

@@ -20,12 +20,16 @@ _EPOCHS = {PacketKind.HANDSHAKE: Epoch.HANDSHAKE, PacketKind.ONE_RTT: Epoch.ONE_
 
 
 class StreamPiece(NamedTuple):
-    """Bytes of one stream in one packet; `stop` is the offset behind the last of them."""
+    """Bytes of one stream in one packet; `stop` is the offset behind the last of them.
+
+    The `sender` is finished when all of the stream was acknowledged.
+    """
 
     stream: int
     start: int
     stop: int
     fin: bool
+    sender: QuicStreamSender
 
 
 def next_packet_number(quic: QuicConnection) -> int:
@@ -47,7 +51,8 @@ def _pieces(packet: QuicSentPacket) -> list[StreamPiece]:
         if isinstance(sender, QuicStreamSender) and len(arguments) == 3:
             stream: int | None = sender._stream_id
             if stream is not None:
-                pieces.append(StreamPiece(stream, *arguments))
+                first, stop, fin = arguments
+                pieces.append(StreamPiece(stream, first, stop, fin, sender))
     return pieces
 
 
@@ -84,12 +89,6 @@ def stop_stream(quic: QuicConnection, stream: int, code: int = 0x10C) -> None:
     """Ask for no more of a stream, where it is still open."""
     if stream in quic._streams:
         quic.stop_stream(stream, code)
-
-
-def sender_of(quic: QuicConnection, stream: int) -> QuicStreamSender | None:
-    """The sending half of a stream; its `is_finished` is that all of it was acknowledged."""
-    found = quic._streams.get(stream)
-    return None if found is None else found.sender
 
 
 def streams_of(quic: QuicConnection) -> list[int]:

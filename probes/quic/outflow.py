@@ -36,8 +36,9 @@ class Outflow:
     `stop` is the offset behind the last byte that has been sent.
     """
 
-    def __init__(self, stream: int) -> None:
-        self.stream = stream
+    def __init__(self, piece: StreamPiece) -> None:
+        self.stream = piece.stream
+        self.sender = piece.sender
         self.first: SentDatagram | None = None
         self.last: SentDatagram | None = None
         self.stop = 0
@@ -77,7 +78,7 @@ class Outflows:
             for piece in packet:
                 flow = self._flows.get(piece.stream)
                 if flow is None:
-                    flow = self._flows[piece.stream] = Outflow(piece.stream)
+                    flow = self._flows[piece.stream] = Outflow(piece)
                 whole = flow.last is not None
                 flow.carried(piece, datagram)
                 if flow.last is not None and not whole:

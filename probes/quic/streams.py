@@ -19,15 +19,18 @@ from aioquic.quic.events import (
     StreamDataReceived,
     StreamReset,
 )
+from aioquic.quic.stream import QuicStreamSender
 
-from pathbudget.probes.carriers import Moment, Opened, OpeningListener, Phase, span_between
-from pathbudget.probes.channels import QueuedError, Resolution
-from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval, step_between
+from pathbudget.probes.carriers import Moment, Opened, Phase, span_between
+from pathbudget.probes.channels import QueuedError
+from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval
 from pathbudget.probes.contract import ProbeEnvironment, Shot
+from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_family, tls_refused_locally
 from pathbudget.probes.quic import inside
 from pathbudget.probes.quic.driver import Driver
-from pathbudget.probes.quic.endings import from_close, from_deadline, from_error_queue
+from pathbudget.probes.quic.endings import from_close, from_error_queue
+from pathbudget.probes.quic.opening import Opening, QuicListener
 from pathbudget.probes.quic.settings import QuicSettings
 from pathbudget.probes.quic.stalls import Stalls
 from pathbudget.probes.quic.verifying import BAD_CERTIFICATE, Authorities
@@ -46,25 +49,6 @@ from pathbudget.probes.tls.tickets import Ticket
 
 TICKET_WAIT_NS = 300_000_000
 """How long a ticket is waited for after the handshake, at least; 4 handshakes where longer."""
-
-
-class QuicListener(OpeningListener, Protocol):
-    """Whom a connection tells what happens. After `failed` or `ended` it hears no more.
-
-    `failed` with an empty metric is a connection that stood and broke.
-    """
-
-    def stream_left(self, stream: int, first: Moment, last: Moment) -> None:
-        """All that was written to a stream has left, with its end: first byte and last byte."""
-
-    def stream_acknowledged(self, stream: int, moment: Moment) -> None:
-        """The other end has acknowledged all of a stream that we ended."""
-
-    def stream_data(self, stream: int, data: bytes, fin: bool, moment: Moment) -> None:
-        """Bytes of a stream, in order; the moment is that of the datagram they came in."""
-
-    def stream_refused(self, stream: int, code: int, moment: Moment) -> None:
-        """The other end has reset a stream, or wants no more of it."""
 
 
 class Owner(Protocol):
@@ -92,36 +76,27 @@ class Owner(Protocol):
 Early = Callable[["QuicStreams"], None]
 
 
-class QuicStreams:
+class QuicStreams(Opening):
     """See above. `facts` are the notes of its opening, as far as it came."""
 
     def __init__(
         self, owner: Owner, shot: Shot, listener: QuicListener, early: Early | None, wish: Wish
     ) -> None:
+        super().__init__(owner.environment, owner.watcher, owner.settings, shot, listener)
         self._owner = owner
-        self._shot = shot
-        self._listener: QuicListener | None = listener
+        self._driver: Driver | None = None
         self._early = early
         self.wish = wish
-        self._watcher = owner.watcher
-        self._port = owner.settings.default_port if shot.target.port is None else shot.target.port
-        self._driver: Driver | None = None
-        self._stage = Stage.RESOLVE if shot.resolve else Stage.HANDSHAKE
-        self._stood = self._ticket_taken = False
-        self._phases: list[Phase] = []
+        self._ticket_taken = False
         self._handshake_ns = 0
         self._latest: Moment | None = None
         self._early_streams: list[int] = []
-        self._unacknowledged: dict[int, inside.QuicStreamSender] = {}
+        self._unacknowledged: dict[int, QuicStreamSender] = {}
         self.stalls = Stalls()
         self.facts: dict[str, Note] = {}
         self.flow: int | None = None
         self.responder: str | None = None
-        self.began = Moment(self._watcher.read())
-        self._phase_began = self.began.reading
-        self.wish.take_ticket(self._phase_began.monotonic_ns, early is not None)
-        due = self._phase_began.monotonic_ns + shot.timeout_ns
-        self._alarm = owner.environment.network.call_at(due, self._expire)
+        self.wish.take_ticket(self._phase_began.monotonic_ns, early=early is not None)
 
     # What others use.
 
@@ -129,16 +104,6 @@ class QuicStreams:
     def mode(self) -> ConnectionMode:
         """What it is tried as."""
         return self.wish.mode
-
-    @property
-    def stage(self) -> Stage:
-        """What is under way."""
-        return self._stage
-
-    @property
-    def phase_began(self) -> Reading:
-        """Since when."""
-        return self._phase_began
 
     @property
     def usable(self) -> bool:
@@ -200,27 +165,8 @@ class QuicStreams:
 
     # Opening
 
-    def begin(self) -> None:
-        """Start with the first phase."""
-        if self._shot.resolve:
-            target = self._shot.target
-            network = self._owner.environment.network
-            network.look_up(target.host, self._shot.family, self._resolved)
-        else:
-            self._connect()
-
-    def _resolved(self, found: Resolution | Failure) -> None:
-        if self._listener is None or self._stage is not Stage.RESOLVE:
-            return
-        if isinstance(found, Failure):
-            self.fail(found)
-            return
-        stepped = step_between(self._phase_began, self._watcher.read()) != 0
-        span = StampedInterval(found.duration_ns, ClockSource.USER, stepped)
-        self._phases.append(Phase(Metric.RESOLVE, self.began, span))
-        self._connect()
-
-    def _connect(self) -> None:
+    def connect(self) -> None:
+        """See `Opening.connect`."""
         self._stage, self._phase_began = Stage.HANDSHAKE, self._watcher.read()
         shot, owner = self._shot, self._owner
         name = shot.target.server_name or shot.target.host
@@ -230,11 +176,14 @@ class QuicStreams:
             self.fail(tls_refused_locally(f"server name {name!r}: {error}"))
             return
         place = (shot.address, self._port)
-        driver = Driver(self, owner.environment.network, owner.watcher, quic, place)
+        network = owner.environment.network
+        driver = Driver(self, network, owner.watcher, quic, place)
         self.facts |= self.wish.facts
-        channel = owner.environment.network.open_datagrams(
-            shot.family, driver.read, packet=owner.settings.packet
-        )
+        try:
+            channel = network.open_datagrams(shot.family, driver.read, packet=owner.settings.packet)
+        except PrivilegeError as error:
+            self.fail(Failure(FailureKind.LOCAL, Stage.HANDSHAKE, detail=str(error)))
+            return
         if channel is None:
             self.fail(no_family(shot.family, Stage.HANDSHAKE))
             return
@@ -242,15 +191,14 @@ class QuicStreams:
         self._driver = driver
         driver.attach(channel)
         driver.connect()
-        if self._early is not None and self._driver is not None:
+        if self._early is not None and driver.attached:
             self._early(self)
             self._early_streams = inside.streams_of(driver.quic)
-        if self._driver is not None:
-            driver.flush()
-            if driver.first is not None:
-                self._phase_began = driver.first.reading
-                if not shot.resolve:
-                    self.began = Moment(driver.first.reading)
+        driver.flush()
+        if driver.first is not None:
+            self._phase_began = driver.first.reading
+            if not shot.resolve:
+                self.began = Moment(driver.first.reading)
 
     # What the driver tells.
 
@@ -272,14 +220,13 @@ class QuicStreams:
         self._latest = moment
         if self._stood and self._listener is None and self._ticket_taken:
             self._leave(0)  # it has stayed for the ticket alone
-        listener = self._listener
-        if self._driver is None or listener is None:
-            return
-        for stream, sender in tuple(self._unacknowledged.items()):
-            if sender.is_finished:
-                del self._unacknowledged[stream]
-                self.tell_left(unstamped=True)
-                listener.stream_acknowledged(stream, moment)
+        finished = [one for one, sender in self._unacknowledged.items() if sender.is_finished]
+        for stream in finished:
+            del self._unacknowledged[stream]
+            if self._driver is not None:
+                self._driver.outflows.forget(stream)
+            if self._listener is not None:
+                self._listener.stream_acknowledged(stream, moment)
 
     def after_sending(self, reading: Reading) -> None:
         """See `DriverUser.after_sending`."""
@@ -290,17 +237,15 @@ class QuicStreams:
 
     def tell_left(self, *, unstamped: bool = False) -> None:
         """Tell the listener what has left."""
-        if self._driver is None or self._listener is None:
+        driver = self._driver
+        if driver is None:
             return
-        for flow in self._driver.outflows.left(unstamped=unstamped):
+        for flow in driver.outflows.left(unstamped=unstamped):
             assert flow.first is not None
             assert flow.last is not None
-            sender = inside.sender_of(self._driver.quic, flow.stream)
-            if sender is not None:
-                self._unacknowledged[flow.stream] = sender
-            self._listener.stream_left(flow.stream, flow.first.moment, flow.last.moment)
-            if self._listener is None or self._driver is None:
-                return
+            self._unacknowledged[flow.stream] = flow.sender
+            if self._listener is not None:
+                self._listener.stream_left(flow.stream, flow.first.moment, flow.last.moment)
 
     def closing(self, closing: inside.Closing) -> None:
         """See `DriverUser.closing`."""
@@ -321,6 +266,11 @@ class QuicStreams:
         """See `DriverUser.refused`: later on it is a packet that was lost, and no more."""
         if not self._stood:
             self.fail(Failure(failure.kind, Stage.HANDSHAKE, detail=failure.detail))
+
+    def flooded(self, received_bytes: int) -> None:
+        """See `DriverUser.flooded`."""
+        detail = f"{received_bytes} bytes came, and no handshake of them"
+        self.fail(Failure(FailureKind.PROTOCOL, Stage.HANDSHAKE, detail=detail))
 
     def stumbled(self, error: Exception) -> None:
         """See `DriverUser.stumbled`."""
@@ -356,10 +306,10 @@ class QuicStreams:
         handshake = Phase(Metric.QUIC_HANDSHAKE, began, span, driver.flight.flags, moment)
         spent = StampedInterval(driver.compute_ns, ClockSource.USER)
         compute = Phase(Metric.CLIENT_COMPUTE, began, spent)
-        if self.mode is ConnectionMode.EARLY_DATA:
-            phases, beside = tuple(self._phases), (handshake, compute)
-        else:
-            phases, beside = (*self._phases, handshake), (compute,)
+        phases: tuple[Phase, ...] = tuple(self._phases)
+        beside: tuple[Phase, ...] = (handshake, compute)
+        if self.mode is not ConnectionMode.EARLY_DATA:
+            phases, beside = (*phases, handshake), (compute,)
         if not self._shot.resolve:
             self.began = began
         opened = Opened(
@@ -391,24 +341,14 @@ class QuicStreams:
 
     # Failing and leaving
 
-    def fail(self, failure: Failure) -> None:
-        """Tell the listener, once. After the opening the metric is empty."""
-        listener, self._listener = self._listener, None
-        self._alarm.cancel()
-        if listener is not None:
-            resolving = self._stage is Stage.RESOLVE
-            step = Metric.RESOLVE if resolving else Metric.QUIC_HANDSHAKE
-            if self._stood:
-                listener.failed("", failure, ())
-            else:
-                listener.failed(step, failure, tuple(self._phases))
+    def after_failure(self) -> None:
+        """See `Opening.after_failure`."""
         self.wish.give_back()
         self._leave(0)
 
-    def _expire(self) -> None:
-        if self._listener is not None and not self._stood:
-            came = 0 if self._driver is None else self._driver.flight.received
-            self.fail(from_deadline(self._stage, self._shot.timeout_ns, came))
+    def datagrams_received(self) -> int:
+        """See `Opening.datagrams_received`."""
+        return 0 if self._driver is None else self._driver.flight.received
 
     def take_ticket(self, ticket: Ticket) -> None:
         """A ticket came."""

@@ -36,7 +36,6 @@ class Authorities:
             if ca_file:
                 self._store.load_locations(str(Path(ca_file)))
             else:
-                self._store.set_default_paths()
                 paths = ssl.get_default_verify_paths()
                 if paths.cafile or paths.capath:
                     self._store.load_locations(paths.cafile, paths.capath)

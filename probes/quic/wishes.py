@@ -40,7 +40,7 @@ class Wish:
         """Whether one more ticket is of use to later connections."""
         return self._settings.wants_tickets and self._tickets.wanted(self._server)
 
-    def take_ticket(self, now_ns: int, early: bool) -> None:
+    def take_ticket(self, now_ns: int, *, early: bool) -> None:
         """Take one, where there is one to be had; `early` is whether there is a request for it."""
         if not self._settings.wants_tickets:
             return
