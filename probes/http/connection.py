@@ -38,7 +38,9 @@ from pathbudget.probes.record import (
 )
 
 ONE_SEGMENT_BYTES = 1_200
-"""A stamp of the last byte of so few is one of the first byte too."""
+"""A stamp of the last byte of so few is one of the first byte too. With one stamp for a whole send
+the first byte of a longer one is known by user space alone.
+"""
 
 
 @runtime_checkable
@@ -83,11 +85,14 @@ class StreamHttpConnection:
         watcher: ClockWatcher,
         listener: OpeningListener,
         application: str,
+        *,
+        segments: bool = False,
     ) -> None:
         self._exchanges = exchanges
         self._watcher = watcher
         self._listener: OpeningListener | None = listener
         self._application = application
+        self._segments = segments
         self._stream: SecureStream | None = None
         self._open = False
         self._over = False
@@ -179,7 +184,7 @@ class StreamHttpConnection:
             if asked.told_left or last_byte < asked.first:
                 continue
             if asked.first_left is None:
-                near = last_byte - asked.first < ONE_SEGMENT_BYTES
+                near = self._segments or last_byte - asked.first < ONE_SEGMENT_BYTES
                 asked.first_left = moment if near else Moment(moment.reading)
             asked.latest = (last_byte, moment)
             if asked.last is not None and last_byte >= asked.last:
@@ -253,12 +258,17 @@ class StreamHttpConnection:
         """From when the last byte that the window allowed had left; not while our own congestion
         window still held some of them back.
         """
-        asked.stalls += 1
         left = asked.latest
         if left is not None and left[0] >= before:
-            asked.stall_ns += max(0, span_between(left[1], moment).value_ns)
-        elif not self._stamped:
-            asked.stall_ns += max(0, span_between(Moment(asked.writing), moment).value_ns)
+            since = left[1]
+        elif self._stamped:
+            return
+        else:
+            since = Moment(asked.writing)
+        stalled_ns = span_between(since, moment).value_ns
+        if stalled_ns > 0:
+            asked.stalls += 1
+            asked.stall_ns += stalled_ns
 
     # In
 

@@ -48,7 +48,9 @@ _LIBRARY = {HTTP_1: "h11", HTTP_2: "h2", HTTP_3: "aioquic"}
 
 
 class StreamHttpDialer:
-    """See `carriers.HttpDialer`: HTTP/1.1 or 2 on streams."""
+    """See `carriers.HttpDialer`: HTTP/1.1 or 2 on streams. `segments`: every segment of them has a
+    send stamp of its own.
+    """
 
     def __init__(
         self,
@@ -56,11 +58,14 @@ class StreamHttpDialer:
         watcher: ClockWatcher,
         exchanges: Callable[[], Exchanges],
         application: str,
+        *,
+        segments: bool = False,
     ) -> None:
         self._streams = streams
         self._watcher = watcher
         self._exchanges = exchanges
         self._application = application
+        self._segments = segments
 
     def dial(
         self,
@@ -70,7 +75,11 @@ class StreamHttpDialer:
     ) -> StreamHttpConnection:
         """See `carriers.HttpDialer.dial`."""
         connection = StreamHttpConnection(
-            self._exchanges(), self._watcher, listener, self._application
+            self._exchanges(),
+            self._watcher,
+            listener,
+            self._application,
+            segments=self._segments,
         )
         data = b"" if early is None else connection.prepare(*early)
         connection.attach(self._streams.dial(shot, connection, early=data))
@@ -95,7 +104,7 @@ def http_dialer(environment: ProbeEnvironment, settings: HttpSettings) -> HttpDi
         if settings.version == HTTP_3:
             from pathbudget.probes.http.http3 import Http3Dialer
 
-            return Http3Dialer(environment, _quic(settings.tls))
+            return Http3Dialer(environment, _quic(settings.tls), settings.limits)
         exchanges = _exchanges(settings)
     except ImportError as error:
         library = _LIBRARY[settings.version]
@@ -103,7 +112,13 @@ def http_dialer(environment: ProbeEnvironment, settings: HttpSettings) -> HttpDi
         raise ConfigError([Fault("http", "version", problem, REMEDY)]) from error
     streams = TlsStreamDialer(environment, settings.tls)
     watcher = ClockWatcher(environment.clock)
-    return StreamHttpDialer(streams, watcher, exchanges, ALPN[settings.version])
+    return StreamHttpDialer(
+        streams,
+        watcher,
+        exchanges,
+        ALPN[settings.version],
+        segments=settings.tls.tcp.segments,
+    )
 
 
 def _exchanges(settings: HttpSettings) -> Callable[[], Exchanges]:

@@ -106,10 +106,10 @@ def cut_short() -> Failure:
     return Failure(FailureKind.CLOSED, Stage.WAIT, detail=detail)
 
 
-def printable(text: str) -> str:
+def printable(text: str, longest: int = LONGEST_DETAIL) -> str:
     """Foreign words, fit for a line on a terminal."""
-    clean = "".join(char if char.isprintable() else "?" for char in text[: LONGEST_DETAIL + 1])
-    return clean if len(clean) <= LONGEST_DETAIL else clean[: LONGEST_DETAIL - 3] + "..."
+    clean = "".join(char if char.isprintable() else "?" for char in text[: longest + 1])
+    return clean if len(clean) <= longest else clean[: longest - 3] + "..."
 
 
 def too_much_head(headers: Iterable[tuple[bytes, bytes]], limits: Limits) -> Failure | None:
