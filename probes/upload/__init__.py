@@ -1,1 +1,1 @@
-"""The `upload` probe: what a prompt costs to send."""
+"""How long a prompt takes to get there: the `upload` probe, and its flights as they leave."""
