@@ -42,6 +42,7 @@ from pathbudget.probes.record import (
 )
 
 _TOO_MANY = Failure(FailureKind.LOCAL, Stage.SEND, "too many questions under way to one server")
+_CUT_AGAIN = Failure(FailureKind.PROTOCOL, Stage.WAIT, "the answer over TCP is truncated too")
 _CASE_HINT = "an answer had other capitals than our question: mixed_case = false takes it"
 
 
@@ -163,6 +164,9 @@ class UdpSession:
         if flight.done:
             return
         word = refuse(question, whole.wire)
+        if word is None and is_truncated(whole.wire):
+            self._fail(flight, _CUT_AGAIN, whole.moment.reading)
+            return
         if word is not None:
             self._count(flight.shot.series, word)
             failure = Failure(FailureKind.CORRUPT, Stage.PARSE, f"{word} answer over TCP")
