@@ -142,11 +142,14 @@ class Http3:
         return key
 
     def abort(self, reason: str) -> None:
-        """End it now; one datagram says so."""
+        """End it now. One datagram says so, to who has shown to be there: for a stranger it could
+        be more than three times what he sent.
+        """
         if not self.open:
             return
-        self.quic.close(error_code=ErrorCode.H3_EXCESSIVE_LOAD)
-        self.transmit()
+        if self.complete:
+            self.quic.close(error_code=ErrorCode.H3_EXCESSIVE_LOAD)
+            self.transmit()
         self._over(reason)
 
     def expired(self, now_ns: int) -> str:

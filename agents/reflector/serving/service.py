@@ -12,6 +12,8 @@ import socket
 from collections import Counter
 from collections.abc import Sequence
 
+from OpenSSL import SSL
+
 from pathbudget.agents.reflector.clocks import StampClock
 from pathbudget.agents.reflector.limits import AllowList, RateLimiter
 from pathbudget.agents.reflector.options import WILDCARDS, family_of
@@ -23,7 +25,7 @@ from pathbudget.agents.reflector.serving.pacing import Pacer
 from pathbudget.agents.reflector.serving.pages import Pages
 from pathbudget.agents.reflector.serving.quic_server import QuicServer
 from pathbudget.agents.reflector.serving.tcp_socket import Acceptor, listening_socket, reset
-from pathbudget.agents.reflector.serving.tls_server import server_context, show_certificate
+from pathbudget.agents.reflector.serving.tls_server import server_context
 from pathbudget.agents.reflector.status import HttpsStatus
 from pathbudget.probes.channels import Network
 from pathbudget.probes.errors import PrivilegeError, ReflectorError
@@ -59,9 +61,7 @@ class Https:
         self._admission = Admission(options.limits)
         self._openings = RateLimiter(options.limits.openings)
         self._allowed = AllowList(options.allowed)
-        self._context = server_context(
-            self.shown.certificate, self.shown.key, options.limits.early_bytes
-        )
+        self._context = self._new_context()
         self._state = self.shown.state()
         self._acceptors: list[Acceptor] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -116,16 +116,24 @@ class Https:
         self._pacer.close()
 
     def reload(self) -> None:
-        """Show what the files of the certificate hold now. A fault is told, and nothing changes."""
+        """Show what the files of the certificate hold now. A fault is told, and nothing changes.
+
+        Tickets over TCP that were given out before are no longer taken: who has one pays a full
+        handshake.
+        """
         try:
             self._state = self.shown.state()
-            show_certificate(self._context, self.shown.certificate, self.shown.key)
+            self._shared.context = self._new_context()
             self._quic.show(self.shown)
         except (OSError, ReflectorError) as error:
             self.counts["certificate_faults"] += 1
             self._tell(f"the certificate stays as it was: {error}")
         else:
             self.counts["certificate_reloads"] += 1
+
+    def _new_context(self) -> SSL.Context:
+        limits = self._options.limits
+        return server_context(self.shown.certificate, self.shown.key, limits.early_bytes)
 
     def _listen(self, address: str) -> None:
         family = family_of(address)

@@ -135,6 +135,7 @@ class TcpSocket:
         self._leaving: deque[tuple[int, Left]] = deque()
         self._reading = self._flushing = False
         self._ending: asyncio.TimerHandle | None = None
+        self._peer_ended = False
         self.progress_ns = 0
         """When the kernel last took something while more was waiting; 0 where nothing waits."""
         self.open = True
@@ -188,6 +189,7 @@ class TcpSocket:
 
     def _watch(self, *, reading: bool) -> None:
         """Read, or leave what comes in the kernel's buffer."""
+        reading = reading and not self._peer_ended
         if reading != self._reading and self.open:
             self._reading = reading
             if reading:
@@ -220,6 +222,7 @@ class TcpSocket:
             self._drop("closed")
             return
         self._watch(reading=False)
+        self._peer_ended = True
         self._listener.finished()
 
     def _empty_error_queue(self) -> None:
@@ -261,6 +264,8 @@ class TcpSocket:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             self._drop("reset")
+        if self._peer_ended:
+            self._drop("closed")
 
     def _tell(self, key: int, stamp_unix_ns: int) -> None:
         """The kernel numbers bytes from 0, modulo 2**32: all up to `key` have left by then."""
@@ -274,6 +279,8 @@ class TcpSocket:
     def _drop(self, reason: str) -> None:
         if not self.open:
             return
+        if reason == "reset" and self._peer_ended:
+            reason = "closed"  # who has left takes no goodbye
         self.open = False
         if self._ending:
             self._ending.cancel()

@@ -38,22 +38,13 @@ def server_context(certificate: Path, key: Path, early_bytes: int) -> SSL.Contex
     context.set_session_id(RESUMABLE_BY)
     context.set_alpn_select_callback(_select)
     lib.SSL_CTX_set_max_early_data(_pointer(context), early_bytes)
-    show_certificate(context, certificate, key)
+    try:
+        context.use_certificate_chain_file(str(certificate))
+        context.use_privatekey_file(str(key))
+        context.check_privatekey()
+    except SSL.Error as error:
+        raise ReflectorError(_unusable(certificate, key, error)) from error
     return context
-
-
-def show_certificate(context: SSL.Context, certificate: Path, key: Path) -> None:
-    """Show this one from now on; tickets stay good. Raises ReflectorError, then nothing changed."""
-    for one in (SSL.Context(SSL.TLS_SERVER_METHOD), context):
-        try:
-            one.use_certificate_chain_file(str(certificate))
-            one.use_privatekey_file(str(key))
-            one.check_privatekey()
-        except SSL.Error as error:
-            for file in (certificate, key):
-                with contextlib.suppress(OSError):
-                    file.read_bytes()
-            raise ReflectorError(_unusable(certificate, key, error)) from error
 
 
 def _unusable(certificate: Path, key: Path, error: SSL.Error) -> str:
@@ -70,14 +61,14 @@ def _pointer(owner: Any) -> Any:
     return owner._context if isinstance(owner, SSL.Context) else owner._ssl  # noqa: SLF001
 
 
-def _select(
-    _connection: SSL.Connection, offered: list[bytes]
-) -> bytes | SSL._NoOverlappingProtocols:
-    """HTTP/2 where the client can, HTTP/1.1 else (RFC 7301); an alert where it wants neither."""
+def _select(_connection: SSL.Connection, offered: list[bytes]) -> bytes:
+    """HTTP/2 where the client can, HTTP/1.1 else. Where it wants neither the exception becomes the
+    alert that is due then (RFC 7301 section 3.2).
+    """
     for protocol in PROTOCOLS:
         if protocol in offered:
             return protocol
-    return SSL.NO_OVERLAPPING_PROTOCOLS
+    raise SSL.Error("no common application protocol")
 
 
 class TlsServer:
