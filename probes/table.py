@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pathbudget.probes.contract import Option, Options, OptionSpec, ProbeSpec
+from pathbudget.probes.dns.probe import DNS
 from pathbudget.probes.errors import Fault
+from pathbudget.probes.http.probe import HTTP
 from pathbudget.probes.icmp import ICMP
+from pathbudget.probes.quic.probe import QUIC
 from pathbudget.probes.stamp.probe import STAMP
+from pathbudget.probes.stream.completion import COMPLETION
+from pathbudget.probes.stream.probe import TOKEN_STREAM
 from pathbudget.probes.tcp import TCP
 from pathbudget.probes.tls.probe import TLS
+from pathbudget.probes.upload.probe import UPLOAD
 
 ENTRY_POINT_GROUP = "pathbudget.probes"
 _log = logging.getLogger(__name__)
@@ -22,6 +28,12 @@ BUILTIN: Mapping[str, ProbeSpec] = MappingProxyType(
         "tcp": TCP,
         "tls": TLS,
         "stamp": STAMP,
+        "quic": QUIC,
+        "http": HTTP,
+        "dns": DNS,
+        "upload": UPLOAD,
+        "token_stream": TOKEN_STREAM,
+        "completion": COMPLETION,
     }
 )
 

@@ -127,7 +127,8 @@ def measure(name: str, handshakes: int, at_once: int, folder: Path) -> None:
     print(
         f"{name:34} {len(matched)}/{handshakes} matched, {kernel} by kernel stamps: |error| median "
         f"{statistics.median(error):.1f} us, p99 {quantile(error, 0.99):.1f}, "
-        f"max {max(error):.1f}; user space +{statistics.median(by_user):,.0f} us, p99 {quantile(by_user, 0.99):,.0f}"
+        f"max {max(error):.1f}; user space +{statistics.median(by_user):,.0f} us, "
+        f"p99 {quantile(by_user, 0.99):,.0f}"
     )
 
 

@@ -24,7 +24,11 @@ def fresh_table() -> Iterator[None]:
 
 def test_the_built_in_probes_stand_under_their_names() -> None:
     assert {name: spec.name for name, spec in BUILTIN.items()} == {
-        name: name for name in ("icmp", "tcp", "tls", "stamp")
+        name: name
+        for name in (
+            *("icmp", "tcp", "tls", "stamp", "quic", "http"),
+            *("dns", "upload", "token_stream", "completion"),
+        )
     }
     assert dict(probe_table()) == dict(BUILTIN)
 
@@ -117,9 +121,9 @@ class Point:
 def test_third_parties_add_probes_and_cannot_replace_ours(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    theirs = ProbeSpec("dns", "", 1, TCP.open, TCP.cost)
+    theirs = ProbeSpec("ntp", "", 1, TCP.open, TCP.cost)
     points = [
-        Point("dns", theirs),
+        Point("ntp", theirs),
         Point("icmp", theirs),
         Point("broken", ImportError("no module named theirs")),
         Point("odd", "not a spec"),
@@ -131,9 +135,9 @@ def test_third_parties_add_probes_and_cannot_replace_ours(
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     found = probe_table()
-    assert sorted(found) == ["dns", "icmp", "stamp", "tcp", "tls"]
+    assert sorted(found) == sorted([*BUILTIN, "ntp"])
     assert found["icmp"] is ICMP
-    assert found["dns"] is theirs
+    assert found["ntp"] is theirs
     told = [record.getMessage() for record in caplog.records]
     assert [line.split("'")[1] for line in told] == ["icmp", "broken", "odd"]
 

@@ -28,6 +28,7 @@ finder.find_spec = find_spec
 
 ARGUMENTS = {
     "pathbudget check": ["127.0.0.1"],
+    "pathbudget completions": ["--listen", "nowhere.invalid"],
     "pathbudget demo": ["--duration", "1"],
     "pathbudget ping": ["127.0.0.1", "--count", "2", "--interval", "0.1"],
     "pathbudget reflector": ["--listen", "nowhere.invalid"],
