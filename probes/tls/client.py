@@ -18,6 +18,8 @@ from pathbudget.probes.tls.settings import TlsSettings
 from pathbudget.probes.tls.tickets import Ticket
 
 READ_BYTES = 16_384
+LOOKS_FOR_TICKET = 4
+"""In Python 3.11 each look at `SSLObject.session` leaks it: some kilobytes with a certificate."""
 
 
 def client_context(
@@ -116,6 +118,7 @@ class SslClient:
         self._offered = None if session is None else session.id
         self._cpu_ns = cpu
         self._first_bytes = FirstBytes()
+        self._looks_left = LOOKS_FOR_TICKET
         self.compute_ns = 0
         self.flight_bytes = 0
         self.complete = False
@@ -192,7 +195,10 @@ class SslClient:
 
     def new_ticket(self, now_ns: int) -> Ticket | None:
         """See `client_side.TlsClient.new_ticket`."""
-        session = None if self._tls is None else self._tls.session
+        if self._tls is None or not self._looks_left:
+            return None
+        self._looks_left -= 1
+        session = self._tls.session
         if session is None or not session.has_ticket or session.id == self._offered:
             return None
         return Ticket(session, now_ns, min(session.ticket_lifetime_hint, session.timeout))

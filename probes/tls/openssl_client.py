@@ -34,7 +34,7 @@ class OpenSslLibrary:
     def __init__(self, settings: TlsSettings) -> None:
         if binding.MISSING and settings.mode is not ConnectionMode.EARLY_DATA:
             problem = f"this version of pyOpenSSL does not reach {binding.MISSING[0]}"
-            raise ConfigError([Fault("tls", "groups", problem, "pyOpenSSL 25.1 or newer")])
+            raise ConfigError([Fault("tls", "", problem, "pyOpenSSL 25.1 or newer")])
         self.messages: list[bytes] = []
         """The latest handshake messages, where early data is to be sent."""
         self._kept: object = None
@@ -82,7 +82,10 @@ def _load_authorities(context: SSL.Context, ca_file: str) -> None:
         context.set_default_verify_paths()
         return
     try:
+        Path(ca_file).read_bytes()  # OpenSSL does not say why it cannot
         context.load_verify_locations(ca_file)
+    except OSError as error:
+        raise no_authorities(ca_file, (error.strerror or str(error)).lower()) from error
     except SSL.Error as error:
         raise no_authorities(ca_file, _words(error)) from error
 
@@ -90,6 +93,7 @@ def _load_authorities(context: SSL.Context, ca_file: str) -> None:
 def _load_certificate(context: SSL.Context, certificate: str, key: str) -> None:
     try:
         secret = load_pem_private_key(Path(key or certificate).read_bytes(), None)
+        Path(certificate).read_bytes()
         context.use_certificate_chain_file(certificate)
         context.use_privatekey(secret)  # type: ignore[arg-type]
         context.check_privatekey()

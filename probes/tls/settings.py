@@ -17,6 +17,12 @@ TLS_OPTIONS = {
     "groups": OptionSpec(
         str, "", "key-share groups to offer, best first, as in X25519MLKEM768:X25519"
     ),
+    "library": OptionSpec(
+        str,
+        "auto",
+        "what does the cryptography: pyOpenSSL where installed, or Python's ssl",
+        choices=("auto", "openssl", "ssl"),
+    ),
     "ticket_reuse": OptionSpec(bool, False, "offer one ticket again and again, against the advice"),
     "ticket_age": OptionSpec(
         float,
@@ -43,6 +49,7 @@ class TlsSettings:
     client_certificate: str = ""
     client_key: str = ""
     groups: str = ""
+    library: str = "auto"
     ticket_reuse: bool = False
     ticket_age_ns: int = 0
     tls: bool = True
@@ -76,6 +83,7 @@ def tls_settings(
         client_certificate=str(options.get("client_certificate") or ""),
         client_key=str(options.get("client_key") or ""),
         groups=str(options.get("groups") or ""),
+        library=str(options.get("library") or "auto"),
         ticket_reuse=bool(options.get("ticket_reuse")),
         ticket_age_ns=round(float(options.get("ticket_age") or 0) * 1e9),
         tls=tls,

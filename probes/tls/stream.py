@@ -140,8 +140,7 @@ class TlsStream(Opening):
         if self._owner.library is None:
             self._stood_up(Opened(Transport.TCP, ConnectionMode.COLD, self.began, self._done()))
             return
-        client, early = self._wish.client(now.monotonic_ns)
-        wire = client.start(early)
+        client, wire, early = self._wish.begin(now.monotonic_ns)
         self.facts |= self._wish.facts
         if client.failure is not None:
             self.fail(client.failure)

@@ -74,6 +74,7 @@ class Tickets:
         self._reuse = reuse
         self._smallest_age_ns = smallest_age_ns
         self._held: dict[Server, deque[Ticket]] = {}
+        self._too_large: set[Server] = set()
 
     def wanted(self, server: Server) -> bool:
         """Whether another ticket is of use. Those that ripen make no room for younger ones."""
@@ -81,14 +82,15 @@ class Tickets:
             return True
         return len(self._held.get(server, ())) < KEPT_PER_SERVER
 
-    def keep(self, server: Server, ticket: Ticket) -> TicketWord | None:
-        """Keep a ticket for later; the word for why it is not kept."""
+    def keep(self, server: Server, ticket: Ticket) -> None:
+        """Keep a ticket for later, where it is of use."""
         if ticket.size_bytes is not None and ticket.size_bytes > LARGEST_TICKET_BYTES:
-            return TicketWord.TOO_LARGE
+            self._too_large.add(server)
+            return
+        self._too_large.discard(server)
         held = self._held.setdefault(server, deque(maxlen=KEPT_PER_SERVER))
         if self.wanted(server):
             held.append(ticket)
-        return None
 
     def give_back(self, server: Server, ticket: Ticket) -> None:
         """It was taken, and not offered to anybody."""
@@ -104,7 +106,7 @@ class Tickets:
         """A ticket to offer, which is not held any more; the word for why there is none."""
         held = self._held.get(server)
         if not held:
-            return TicketWord.NONE
+            return TicketWord.TOO_LARGE if server in self._too_large else TicketWord.NONE
         while held and held[0].expired(now_ns):
             held.popleft()
         place = 0 if self._smallest_age_ns else -1

@@ -6,10 +6,18 @@ from pathbudget.probes.failures import early_data_rejected, not_resumed, unavail
 from pathbudget.probes.record import ConnectionMode, Failure, Flag, Note
 from pathbudget.probes.tls.client_side import EarlyData, TlsClient, TlsLibrary
 from pathbudget.probes.tls.settings import TlsSettings
-from pathbudget.probes.tls.tickets import Ticket, Tickets, TicketWord, server_of
+from pathbudget.probes.tls.tickets import (
+    LARGEST_TICKET_BYTES,
+    Ticket,
+    Tickets,
+    TicketWord,
+    server_of,
+)
 
 INITIAL_WINDOW_BYTES = 14_600
 """Ten segments of 1460 bytes (RFC 6928)."""
+USUAL_HELLO_BYTES = 2_048
+"""More than a ClientHello without a ticket takes, post-quantum key share and all."""
 
 
 class Flight:
@@ -89,16 +97,26 @@ class Wish:
             self.mode = ConnectionMode.RESUMED
         self._early = early
 
-    def client(self, now_ns: int) -> tuple[TlsClient, bytes]:
-        """The client's side of the connection, and what is to leave with its ClientHello."""
+    def begin(self, now_ns: int) -> tuple[TlsClient, bytes, bytes]:
+        """The client's side of the connection, its ClientHello with what is to leave with it, and
+        that by itself.
+        """
         assert self._library is not None
         ticket, self._ticket = self._ticket, None
+        name = self._server.server_name
+        client = self._library.client(name, ticket)
+        with_early = self.mode is ConnectionMode.EARLY_DATA and not self._no_early
+        early = self._early if with_early else b""
+        wire = client.start(early)
+        if ticket is None:
+            return client, wire, early
+        if len(wire) > LARGEST_TICKET_BYTES + USUAL_HELLO_BYTES + 2 * len(early):
+            self.mode, self.facts["ticket"] = ConnectionMode.COLD, TicketWord.TOO_LARGE.value
+            client = self._library.client(name, None)
+            return client, client.start(), b""
         self._offered = ticket
-        if ticket is not None:
-            self.facts["ticket_age_ms"] = ticket.age_ns(now_ns) // 1_000_000
-        early = self.mode is ConnectionMode.EARLY_DATA and not self._no_early
-        client = self._library.client(self._server.server_name, ticket)
-        return client, self._early if early else b""
+        self.facts["ticket_age_ms"] = ticket.age_ns(now_ns) // 1_000_000
+        return client, wire, early
 
     def found(self, client: TlsClient, hello_bytes: int, early: bytes) -> dict[str, Note]:
         """The notes of a handshake that is complete."""

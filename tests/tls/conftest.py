@@ -115,6 +115,19 @@ def large_certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_certificate(tmp_path_factory.mktemp("large"), more_names=600)
 
 
+@pytest.fixture(scope="session")
+def locked_key(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A key that a password is needed for. Nobody may be asked for it."""
+    file = tmp_path_factory.mktemp("locked") / "locked.pem"
+    secret = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    file.write_bytes(secret)
+    return str(file)
+
+
 @pytest.fixture
 def ca_file(certificate_folder: Path) -> str:
     """The certificate, to be trusted."""
@@ -141,12 +154,18 @@ def tls_path(fake: FakeNetwork, server_context: ssl.SSLContext) -> FakePath:
 Shoot = Callable[..., list[Sample]]
 
 
+@pytest.fixture(params=["ssl", "openssl"])
+def library(request: pytest.FixtureRequest) -> str:
+    """What does the cryptography on our side."""
+    return str(request.param)
+
+
 @pytest.fixture
-def shoot_tls(fake: FakeNetwork, fake_collector: Collector, ca_file: str) -> Shoot:
+def shoot_tls(fake: FakeNetwork, fake_collector: Collector, ca_file: str, library: str) -> Shoot:
     """Open the TLS probe and fire one shot after the other; the samples in their order."""
 
     def run(*, shots: int = 1, resolve: bool = False, **options: str | bool) -> list[Sample]:
-        probe = fake_collector.open(TLS, {"ca_file": ca_file, **options})
+        probe = fake_collector.open(TLS, {"ca_file": ca_file, "library": library, **options})
         for seq in range(shots):
             probe.fire(shot_at("192.0.2.1", seq=seq, host="site.example", resolve=resolve))
             fake.clock.advance(3_000 * MS)

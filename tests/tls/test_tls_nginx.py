@@ -51,12 +51,11 @@ async def test_early_data_is_accepted_and_costs_no_handshake(
     assert first.value_ns == (connects[0].value_ns or 0) + (handshakes[0].value_ns or 0)
 
 
-@pytest.mark.parametrize("groups", ["", "X25519"])
 async def test_resumed_by_either_library(
-    collector: Collector, nginx: Any, ca_file: str, groups: str
+    collector: Collector, nginx: Any, ca_file: str, library: str
 ) -> None:
     handshakes = await shoot(
-        collector, nginx.plain, 3, mode="resumed", ca_file=ca_file, groups=groups
+        collector, nginx.plain, 3, mode="resumed", ca_file=ca_file, library=library
     )
     assert [sample.mode for sample in handshakes] == [COLD, RESUMED, RESUMED]
     notes = [sample.notes or {} for sample in handshakes]
@@ -147,18 +146,18 @@ async def test_one_ticket_may_be_offered_again_and_again(
 
 
 async def test_tickets_ripen(collector: Collector, nginx: Any, ca_file: str) -> None:
-    options = {"mode": "resumed", "ticket_age": 1.0, "ca_file": ca_file}
+    options = {"mode": "resumed", "ticket_age": 0.3, "ca_file": ca_file}
     probe = collector.open(TLS, options)
-    for seq in range(12):
+    for seq in range(6):
         probe.fire(shot_at("127.0.0.1", seq=seq, port=nginx.plain, host="localhost"))
         await probe.drain()
-        await asyncio.sleep(0.12)
+        await asyncio.sleep(0.1)
     probe.close()
     notes = [sample.notes or {} for sample in collector.of("tls_handshake")]
     assert notes[1]["ticket"] == "too young"
     ages = [note["ticket_age_ms"] for note in notes if "ticket_age_ms" in note]
     assert ages
-    assert all(isinstance(age, int) and age >= 1_000 for age in ages)
+    assert all(isinstance(age, int) and age >= 300 for age in ages)
 
 
 @pytest.mark.parametrize("mode", ["cold", "early_data"])
