@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import errno
 import hmac
+import socket
 import ssl
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -133,6 +135,13 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def _reset(self) -> None:
+        """Drop it with a RST: a socket that does not linger sends one as it is closed."""
+        if self._transport is not None:
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
+
     def _wait_for_request(self) -> None:
         loop = asyncio.get_running_loop()
         self._idle = loop.call_later(IDLE_SECONDS, self.abort)
@@ -165,7 +174,7 @@ class _Connection(asyncio.Protocol):
             await self._answer_one()
         except TroubleError as trouble:
             if trouble.reset:
-                self.abort()
+                self._reset()
             elif self._transport is not None:
                 self._transport.close()
             return
