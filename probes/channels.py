@@ -239,14 +239,16 @@ class TcpOptions:
     """What one TCP connection is asked to do beyond carrying bytes. Each costs system calls.
 
     `segments`: every segment leaves by itself and has a send stamp of its own (else one stamp per
-    `send`, of its last byte). `acknowledgements`: the kernel says when the last byte of each `send`
-    was acknowledged, to an `AcknowledgementListener`. `quick_ack`: acknowledge what comes at once
-    (TCP_QUICKACK), so that a server whose Nagle waits for it does not stall.
+    `send`, of its last byte). `acknowledgements`: the kernel says when that last byte, or each
+    segment, was acknowledged, to an `AcknowledgementListener`. `quick_ack`: acknowledge what comes
+    at once (TCP_QUICKACK), so that a server whose Nagle waits for it does not stall. `congestion`:
+    the congestion control, by the kernel's name for it; empty: that of this host.
     """
 
     segments: bool = False
     acknowledgements: bool = False
     quick_ack: bool = False
+    congestion: str = ""
 
 
 PLAIN_TCP = TcpOptions()

@@ -85,12 +85,13 @@ class FakeTcpChannel:
         first = self._sent_bytes
         self._sent_bytes += len(data)
         last_byte = self._sent_bytes - 1
-        if self._host.send_stamps:
-            step = MSS if self._options.segments else len(data)
-            for end in (*range(first + step - 1, last_byte, step), last_byte):
+        step = MSS if self._options.segments else max(1, len(data))
+        for end in (*range(first + step - 1, last_byte, step), last_byte):
+            if self._host.send_stamps:
                 clock.call_in(0, functools.partial(self._tell_sent, end, now))
-        if self._options.acknowledgements and self._host.send_stamps:
-            clock.call_in(self._round_trip_ns, lambda: self._tell_acknowledged(last_byte))
+            if self._host.send_stamps and self._options.acknowledgements:
+                tell = functools.partial(self._tell_acknowledged, end)
+                clock.call_in(self._round_trip_ns, tell)
         clock.call_in(self._round_trip_ns // 2, lambda: self._at_server(data))
 
     def finish(self) -> None:

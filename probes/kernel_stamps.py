@@ -137,11 +137,6 @@ def _read_address(raw: bytes) -> str:
     return ""
 
 
-def recording(flags: int) -> tuple[int, int, bytes]:
-    """A control message by which one send alone records these stamps (TX_...)."""
-    return socket.SOL_SOCKET, SO_TIMESTAMPING, _INT.pack(flags)
-
-
 def switch_on(sock: socket.socket, flags: int) -> bool:
     """Ask for kernel stamps; false where this kernel has none of that kind."""
     try:

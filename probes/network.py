@@ -48,6 +48,7 @@ from pathbudget.probes.socket_setup import (
 )
 from pathbudget.probes.tcp_opening import (
     HeldPorts,
+    choose_congestion,
     connect_address,
     hold_port,
     prepare_connection,
@@ -223,6 +224,10 @@ class SystemNetwork:
             sock = socket.socket(_FAMILY[family], socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as error:
             return from_refused_call(error, Stage.CONNECT, family)
+        failure = choose_congestion(sock, options.congestion)
+        if failure is not None:
+            sock.close()
+            return failure
         sent_ns = 0
         try:
             prepare_connection(sock, family, packet, source, source_port)

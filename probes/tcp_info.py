@@ -63,6 +63,8 @@ class TcpInfo:
     """Of that, how long the other end's receive window was in the way."""
     buffer_limited_ns: int | None = None
     """Of that, how long our own send buffer was."""
+    congestion: str | None = None
+    """Name of the congestion control: ``cubic``, ``bbr`` ..."""
     peer_window: int | None = None
     """Receive window that the other end offers, bytes."""
 
@@ -72,7 +74,7 @@ class TcpInfo:
         ``mss_bytes``, ``cwnd_segments``, ``ssthresh_segments``, ``rtt_us``, ``rttvar_us``,
         ``min_rtt_us``, ``retransmits``, ``delivery_rate_bps`` (bits per second),
         ``application_limited``, ``bytes_acknowledged``, ``bytes_sent``, ``busy_us``,
-        ``window_limited_us``, ``buffer_limited_us``, ``peer_window_bytes``.
+        ``window_limited_us``, ``buffer_limited_us``, ``peer_window_bytes``, ``congestion``.
         """
         rate = self.delivery_rate
         found: dict[str, Note | None] = {
@@ -91,6 +93,7 @@ class TcpInfo:
             "window_limited_us": _us(self.window_limited_ns),
             "buffer_limited_us": _us(self.buffer_limited_ns),
             "peer_window_bytes": self.peer_window,
+            "congestion": self.congestion,
         }
         return {key: value for key, value in found.items() if value is not None}
 

@@ -89,6 +89,19 @@ def prepare_connection(
         bind_source(sock, family, source, source_port)
 
 
+def choose_congestion(sock: socket.socket, name: str) -> Failure | None:
+    """Let a connection have this congestion control, where one is named; why it cannot."""
+    if not name:
+        return None
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except (OSError, ValueError) as error:
+        may_not = isinstance(error, OSError) and error.errno == errno.EPERM
+        why = "not allowed to this user" if may_not else "not in this kernel"
+        return Failure(FailureKind.LOCAL, Stage.CONNECT, f"congestion control {name!r}: {why}")
+    return None
+
+
 def prepare_segments(
     sock: socket.socket,
     family: AddressFamily,

@@ -12,6 +12,7 @@ import select
 import socket
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import (
@@ -40,6 +41,8 @@ _RTT = struct.Struct("@I")
 _RTT_OFFSET, _RETRANSMITS_OFFSET, _MIN_RTT_OFFSET = 68, 100, 148
 _NEVER = 0xFFFFFFFF
 USUAL_MSS, LEAST_MSS = 1_448, 48
+LONGEST_CONGESTION = 16
+"""Octets of a name (TCP_CA_NAME_MAX)."""
 STAMP_QUEUE_BYTES = 1 << 20
 """Send stamps wait in the receive buffer: of a megabyte upload there are more than the usual one
 holds.
@@ -62,6 +65,12 @@ def read_tcp_info(info: bytes) -> RoundTrip | None:
         (smallest_us,) = _RTT.unpack_from(info, _MIN_RTT_OFFSET)
         rtt_us = smallest_us if 0 < smallest_us != _NEVER else rtt_us
     return RoundTrip(rtt_us * 1_000, retransmits)
+
+
+def read_congestion(sock: socket.socket) -> str | None:
+    """The name of the congestion control that this connection has. Raises OSError."""
+    name = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, LONGEST_CONGESTION)
+    return name.partition(b"\0")[0].decode("ascii", "replace") or None
 
 
 class StampedTcpSocket:
@@ -93,6 +102,7 @@ class StampedTcpSocket:
         self._stamped = False
         self._mss = 0
         self._info = b""
+        self._congestion: str | None = None
         self._icmp: QueuedError | None = None
         self._linger: asyncio.TimerHandle | None = None
         reactor.add(self._descriptor, self._ready)
@@ -122,7 +132,9 @@ class StampedTcpSocket:
         if self._socket.fileno() >= 0:
             with contextlib.suppress(OSError):
                 self._read_info()
-        return parse_tcp_info(self._info)
+                self._congestion = read_congestion(self._socket)
+        known = parse_tcp_info(self._info)
+        return known and replace(known, congestion=self._congestion)
 
     def send(self, data: bytes) -> None:
         """See `channels.TcpChannel.send`."""
@@ -135,8 +147,9 @@ class StampedTcpSocket:
 
     def _begin_stamps(self) -> None:
         self._stamped = True
-        if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS):
-            stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS)
+        more = stamps.TX_ACK if self._options.acknowledgements else 0
+        if not stamps.switch_on(self._socket, stamps.STREAM_STAMPS | more):
+            stamps.switch_on(self._socket, stamps.DATAGRAM_STAMPS | more)
         if self._options.segments:
             stamps.enlarge_receive_buffer(self._socket, STAMP_QUEUE_BYTES)
 
@@ -216,18 +229,14 @@ class StampedTcpSocket:
 
     def _send_some(self) -> int:
         """As much as the options let go at once; returns what the kernel took of it."""
-        options, pending = self._options, self._pending
-        if not (options.segments or options.acknowledgements):
+        pending = self._pending
+        if not self._options.segments:
             return self._socket.send(pending)
-        size = self._segment_bytes() if options.segments else len(pending)
-        flags = 0
-        if len(pending) > size:
-            # A record of its own is a segment of its own (tcp_sendmsg keeps what follows apart).
-            pending, flags = pending[:size], socket.MSG_EOR
-        recording = stamps.TX_SOFTWARE
-        if options.acknowledgements and not flags:
-            recording |= stamps.TX_ACK
-        return self._socket.sendmsg((pending,), (stamps.recording(recording),), flags)
+        size = self._segment_bytes()
+        if len(pending) <= size:
+            return self._socket.send(pending)
+        # A record of its own is a segment of its own: what follows is not appended to it.
+        return self._socket.send(pending[:size], socket.MSG_EOR)
 
     def _segment_bytes(self) -> int:
         if not self._mss:

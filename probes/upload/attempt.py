@@ -21,10 +21,9 @@ from pathbudget.probes.record import ConnectionMode, Failure, FailureKind, Metri
 from pathbudget.probes.tcp_info import TcpInfo
 from pathbudget.probes.tls.tickets import server_of
 from pathbudget.probes.upload.exchange import Exchange
-from pathbudget.probes.upload.flights import Departed
 from pathbudget.probes.upload.kept import Kept, KeptConnections
 from pathbudget.probes.upload.notes import notes_of
-from pathbudget.probes.upload.observer import ObservedNetwork, Sending
+from pathbudget.probes.upload.observer import ObservedNetwork, Sending, Sent
 from pathbudget.probes.upload.receipt import parse_receipt, receipt_notes
 from pathbudget.probes.upload.samples import Teller
 from pathbudget.probes.upload.settings import KEPT_OPEN, UploadSettings
@@ -187,8 +186,8 @@ class UploadAttempt:
     def _uploaded(self, exchange: Exchange) -> None:
         if self._over:
             return
-        reading, departed = self._leaving(exchange)
-        first = Moment(reading, departed[0].unix_ns if departed else None)
+        reading, sent = self._leaving(exchange)
+        first = Moment(reading, sent.departed[0].unix_ns if sent.departed else None)
         if exchange.first is not None and exchange.first.kernel_unix_ns is not None:
             first = exchange.first
         if exchange.acknowledged_at is not None:
@@ -207,20 +206,20 @@ class UploadAttempt:
             self._fail(Failure(FailureKind.CORRUPT, Stage.PARSE, told))
             return
         span = span._replace(value_ns=span.value_ns - receipt.residence_ns)
-        notes = {**self._notes(exchange, departed), **receipt_notes(receipt)}
+        notes = {**self._notes(exchange, sent), **receipt_notes(receipt)}
         flow = self._sending.flow
         self._teller.tell_upload(first, exchange.answered, span, self._mode, notes, flow)
         self._end(keep=True)
 
-    def _notes(self, exchange: Exchange, departed: list[Departed]) -> dict[str, Note]:
+    def _notes(self, exchange: Exchange, sent: Sent) -> dict[str, Note]:
         after = self._sending.info()
-        notes = notes_of(departed, self._before, after, self._opened, exchange.notes)
+        notes = notes_of(sent, self._before, after, self._opened, exchange.notes)
         notes["bytes"] = len(self._shared.body)
         if self._idle_ns is not None:
             notes["idle_us"] = self._idle_ns // 1_000
         return notes
 
-    def _leaving(self, exchange: Exchange) -> tuple[Reading, list[Departed]]:
+    def _leaving(self, exchange: Exchange) -> tuple[Reading, Sent]:
         """Just before the upload was written, and the packets that left from then on."""
         reading = self._writing if exchange.first is None else exchange.first.reading
         return reading, self._sending.since(reading.unix_ns)

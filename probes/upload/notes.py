@@ -1,18 +1,19 @@
 """What a sample of an upload keeps beside its number: flights, windows, what the kernel counted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pathbudget.probes.carriers import Opened
 from pathbudget.probes.record import Metric, Note
 from pathbudget.probes.tcp_info import TcpInfo
-from pathbudget.probes.upload.flights import Departed, count_flights
+from pathbudget.probes.upload.flights import count_flights
+from pathbudget.probes.upload.observer import Sent
 
 NOTHING_KNOWN = TcpInfo()
 _KEPT_OF_HTTP = ("protocol", "informational", "answered_early", "flow_stalls", "flow_stall_ns")
 
 
 def notes_of(
-    departed: Sequence[Departed],
+    sent: Sent,
     before: TcpInfo | None,
     after: TcpInfo | None,
     opened: Opened | None,
@@ -20,18 +21,19 @@ def notes_of(
 ) -> dict[str, Note]:
     """The notes of one upload; those that nobody can tell are missing (docs/probes/upload.md)."""
     notes = {key: told[key] for key in _KEPT_OF_HTTP if key in told}
-    notes |= _flights(departed, _round_trip_ns(after, opened))
+    notes |= _flights(sent, _round_trip_ns(after, opened))
     if after is not None:
         notes |= _kernel(before or NOTHING_KNOWN, after)
     return notes
 
 
-def _flights(departed: Sequence[Departed], round_trip_ns: int | None) -> dict[str, Note]:
-    if not departed:
+def _flights(sent: Sent, round_trip_ns: int | None) -> dict[str, Note]:
+    if not sent.departed:
         return {}
-    notes: dict[str, Note] = {"packets": len(departed)}
-    flights = count_flights(departed, round_trip_ns)
+    notes: dict[str, Note] = {"packets": len(sent.departed)}
+    flights = count_flights(sent.departed, sent.acknowledged, round_trip_ns)
     if flights is not None:
+        notes["flights_by"] = "acknowledgements" if flights.by_acknowledgements else "time"
         notes["flights"] = flights.count
         notes["first_flight_bytes"] = flights.first_bytes
         notes["first_flight_packets"] = flights.first_packets
@@ -40,6 +42,7 @@ def _flights(departed: Sequence[Departed], round_trip_ns: int | None) -> dict[st
 
 def _kernel(before: TcpInfo, after: TcpInfo) -> dict[str, Note]:
     found: dict[str, Note | None] = {
+        "congestion": after.congestion,
         "mss_bytes": after.mss,
         "cwnd_before_segments": before.cwnd,
         "cwnd_after_segments": after.cwnd,

@@ -5,10 +5,10 @@ on is seen through one `Sending`; nothing else changes, but that TCP is asked fo
 segment and for acknowledgements.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pathbudget.probes.channels import (
     PLAIN,
@@ -28,11 +28,18 @@ from pathbudget.probes.channels import (
 )
 from pathbudget.probes.record import AddressFamily, Failure
 from pathbudget.probes.tcp_info import TcpInfo
-from pathbudget.probes.upload.flights import Departed
+from pathbudget.probes.upload.flights import Acknowledged, Departed
 
 LEAST_DATAGRAM = 600
 """Datagrams below this carry acknowledgements and credit, no body (RFC 9000, 14.1)."""
 MOST_KEYS = 65_536
+
+
+class Sent(NamedTuple):
+    """Packets that have left, and what is known of their arrival."""
+
+    departed: list[Departed]
+    acknowledged: list[Acknowledged]
 
 
 class Sending:
@@ -40,6 +47,7 @@ class Sending:
 
     def __init__(self) -> None:
         self.departed: list[Departed] = []
+        self.acknowledged: list[Acknowledged] = []
         self.channel: TcpChannel | None = None
         self.flow: int | None = None
         self._written = 0
@@ -52,6 +60,7 @@ class Sending:
     def begin(self) -> None:
         """Count from what is written next."""
         self.departed.clear()
+        self.acknowledged.clear()
         self._sizes.clear()
         self._first, self._end = self._written, None
         self._latest = self._written - 1
@@ -60,10 +69,18 @@ class Sending:
         """What is written from now on does not count."""
         self._end = self._written
 
-    def since(self, unix_ns: int) -> list[Departed]:
-        """What has left from then on, in this order."""
-        found = [one for one in self.departed if one.unix_ns >= unix_ns]
-        return sorted(found, key=lambda one: one.unix_ns)
+    def since(self, unix_ns: int) -> Sent:
+        """What has left from then on, and its acknowledgements, in their order."""
+        departed = sorted(
+            (one for one in self.departed if one.unix_ns >= unix_ns),
+            key=lambda one: (one.unix_ns, one.last_byte),
+        )
+        first = departed[0].last_byte if departed else 0
+        acknowledged = sorted(
+            (one for one in self.acknowledged if one.last_byte >= first),
+            key=lambda one: one.unix_ns,
+        )
+        return Sent(departed, acknowledged)
 
     def info(self) -> TcpInfo | None:
         """TCP_INFO as of now; None of QUIC."""
@@ -79,8 +96,13 @@ class Sending:
         """A TCP segment with this last byte has left; one that is sent again is no news."""
         within = self._end is None or last_byte < self._end
         if within and last_byte > self._latest:
-            self.departed.append(Departed(last_byte - self._latest, unix_ns))
+            self.departed.append(Departed(last_byte - self._latest, last_byte, unix_ns))
             self._latest = last_byte
+
+    def segment_acknowledged(self, last_byte: int, unix_ns: int) -> None:
+        """The other end has all up to this byte."""
+        if last_byte >= self._first and (self._end is None or last_byte < self._end):
+            self.acknowledged.append(Acknowledged(last_byte, unix_ns))
 
     def queued(self, key: int, size: int) -> None:
         """A datagram of that size leaves under that key."""
@@ -91,14 +113,16 @@ class Sending:
         """It has left."""
         size = self._sizes.pop(key, None)
         if size is not None:
-            self.departed.append(Departed(size, unix_ns))
+            self._latest += size
+            self.departed.append(Departed(size, self._latest, unix_ns))
 
 
 class ObservedNetwork:
     """The network of an environment, looked at. All but what is below is the inner one's own."""
 
-    def __init__(self, inner: Network) -> None:
+    def __init__(self, inner: Network, congestion: str = "") -> None:
         self._inner = inner
+        self._congestion = congestion
         self._watched: Sending | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -109,7 +133,7 @@ class ObservedNetwork:
         return cast("Network", self)
 
     @contextmanager
-    def watching(self, sending: Sending | None) -> Iterator[None]:
+    def watching(self, sending: Sending | None) -> Generator[None]:
         """What is opened now, or once a name is resolved that is looked up now, is seen by this."""
         before, self._watched = self._watched, sending
         try:
@@ -144,7 +168,8 @@ class ObservedNetwork:
         sending = self._watched
         if sending is not None:
             listener = _ListenerTap(listener, sending)
-            options = replace(options, segments=True, acknowledgements=True)
+            congestion = options.congestion or self._congestion
+            options = replace(options, segments=True, acknowledgements=True, congestion=congestion)
         channel = self._inner.connect(
             address, port, family, listener, packet, source_port=source_port, options=options
         )
@@ -199,6 +224,7 @@ class _ListenerTap:
         self.inner.received(data, kernel_unix_ns)
 
     def acknowledged(self, last_byte: int, kernel_unix_ns: int) -> None:
+        self.sending.segment_acknowledged(last_byte, kernel_unix_ns)
         if isinstance(self.inner, AcknowledgementListener):
             self.inner.acknowledged(last_byte, kernel_unix_ns)
 

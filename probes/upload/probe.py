@@ -33,7 +33,7 @@ class UploadProbe:
 
     def __init__(self, environment: ProbeEnvironment, options: Options, dialing: Dialing) -> None:
         settings = upload_settings(options)
-        network = ObservedNetwork(environment.network)
+        network = ObservedNetwork(environment.network, settings.congestion)
         watched = replace(environment, network=network.as_network())
         self._dialer = dialing(watched, options, settings.mode)
         self._kept = KeptConnections()

@@ -32,6 +32,9 @@ OPTIONS = {
     "idle": OptionSpec(
         float, 1.5, "seconds a connection lies idle in mode idle", minimum=0.2, maximum=3_600
     ),
+    "congestion": OptionSpec(
+        str, "", "congestion control of our side, as in cubic, bbr; empty: this host's own"
+    ),
     "path": OptionSpec(str, UPLOAD_PATH, "path of the sink"),
     **HTTP_OPTIONS,
 }
@@ -44,6 +47,7 @@ class UploadSettings:
     bytes: int
     mode: ConnectionMode
     idle_ns: int
+    congestion: str
     path: str
     scheme: str
     verify: bool
@@ -65,6 +69,7 @@ def upload_settings(options: Options) -> UploadSettings:
         bytes=upload_bytes(options),
         mode=ConnectionMode(str(options.get("mode") or "cold")),
         idle_ns=round(float(options.get("idle") or 1.5) * 1e9),
+        congestion=str(options.get("congestion") or ""),
         path=str(options.get("path") or UPLOAD_PATH),
         scheme=str(options.get("scheme") or "https"),
         verify=bool(options.get("verify", True)),
