@@ -112,15 +112,19 @@ class FirstBytes:
 
     def __init__(self) -> None:
         self._kept = b""
+        self._read: ServerHello | None = None
 
     def add(self, data: bytes) -> None:
         """More came."""
         if len(self._kept) < KEPT_BYTES:
             self._kept += data[:KEPT_BYTES]
+            self._read = None
 
     def read(self) -> ServerHello:
         """What it says."""
-        return read_server_hello(self._kept)
+        if self._read is None:
+            self._read = read_server_hello(self._kept)
+        return self._read
 
 
 cpu_ns = time.thread_time_ns

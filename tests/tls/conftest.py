@@ -293,10 +293,19 @@ class Nginx:
     forgets: int
     mutual: int
 
-    def said(self, port: int) -> list[list[str]]:
-        """Of each request to a port: reused (r or .), early (1 or -), client verified, method."""
-        lines = (self.folder / "access.log").read_text().splitlines()
-        return [line.split()[1:5] for line in lines if line.startswith(f"{port} ")]
+    def said(self, port: int, count: int) -> list[list[str]]:
+        """Of each request to a port: reused (r or .), early (1 or -), client verified, method.
+
+        nginx writes a line when the request is over; so many are waited for.
+        """
+        found: list[str] = []
+        for _ in range(500):
+            lines = (self.folder / "access.log").read_text().splitlines()
+            found = [line for line in lines if line.startswith(f"{port} ")]
+            if len(found) >= count:
+                break
+            time.sleep(0.01)
+        return [line.split()[1:5] for line in found]
 
 
 def free_ports(count: int) -> list[int]:

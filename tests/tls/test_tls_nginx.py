@@ -36,7 +36,7 @@ async def test_early_data_is_accepted_and_costs_no_handshake(
     assert [sample.failure for sample in handshakes] == [None] * 4
     assert [sample.mode for sample in handshakes] == [COLD, EARLY, EARLY, EARLY]
     # The server's own word: resumed, and the request came as early data.
-    assert nginx.said(nginx.early) == [
+    assert nginx.said(nginx.early, 4) == [
         [".", "-", "NONE", "HEAD"],
         *[["r", "1", "NONE", "HEAD"]] * 3,
     ]
@@ -75,7 +75,7 @@ async def test_a_server_whose_tickets_allow_no_early_data(
         assert sample.failure is not None
         assert sample.failure.kind is FailureKind.UNAVAILABLE
         assert sample.failure.detail == "the server's tickets allow no early data"
-    assert nginx.said(nginx.plain) == [[".", "-", "NONE", "HEAD"]]
+    assert nginx.said(nginx.plain, 1) == [[".", "-", "NONE", "HEAD"]]
 
 
 async def test_early_data_that_the_server_does_not_take(
@@ -122,7 +122,7 @@ async def test_a_server_that_gives_tickets_and_forgets_them(
         "the server did not accept the session ticket",
     )
     assert (handshakes[1].notes or {})["ticket"] == "refused by the server"
-    reused = [line[0] for line in nginx.said(nginx.forgets)]
+    reused = [line[0] for line in nginx.said(nginx.forgets, 0)]
     assert set(reused) <= {"."}
 
 
@@ -169,7 +169,7 @@ async def test_our_own_certificate(
     await shoot(collector, nginx.mutual, 2, mode=mode, ca_file=ca_file, **own)
     assert [sample.failure for sample in collector.of("setup")] == [None, None]
     if mode == "early_data":
-        verified = [line[2] for line in nginx.said(nginx.mutual)]
+        verified = [line[2] for line in nginx.said(nginx.mutual, 2)]
         assert verified == ["SUCCESS", "SUCCESS"]
 
 
