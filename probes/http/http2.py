@@ -42,8 +42,8 @@ RECEIVE_WINDOW_BYTES = 1 << 24
 """That a download never waits for us: 16 MiB is 400 ms at 330 Mbit/s, and nothing is kept of it."""
 FIRST_WINDOW_BYTES = 65_535
 IDLE_FRAMES = 10_000
-"""How many frames that carry nothing (PING, SETTINGS, empty DATA ...) one connection may bring: we
-answer some of them, to somebody who may never read that.
+"""How many frames that carry nothing (PING, SETTINGS, empty DATA ...) may come between one request
+and the next: we answer some of them, to somebody who may never read that.
 """
 
 
@@ -88,6 +88,7 @@ class Http2Exchanges:
     def ask(self, request: Request) -> int:
         """See `Exchanges.ask`."""
         self._take_pieces()
+        self._idle_frames = 0
         connection = self._connection
         key = connection.get_next_available_stream_id()
         headers = [
