@@ -6,6 +6,7 @@ moves into the namespace of its site and serves there. When a child dies, all en
 """
 
 import contextlib
+import importlib
 import os
 import sys
 import time
@@ -107,7 +108,7 @@ def _certificate(order: Order) -> CertificateChoice:
     from pathbudget.agents.responder.certificate import certificate_files
 
     with contextlib.suppress(ImportError):  # STAMP alone then: every reflector says so
-        import pathbudget.agents.reflector.serving.service  # noqa: F401
+        importlib.import_module("pathbudget.agents.reflector.serving.service")
     names = [f"{site.site}.lab" for site in order.sites if site.site.isascii()]
     addresses = [address for site in order.sites for address in site.addresses]
     return CertificateChoice(*certificate_files(Path(order.folder), [*addresses, *names]))

@@ -147,8 +147,11 @@ class Reflector:
         except PathbudgetError as error:
             self._complain(f"HTTPS is off: {error}")
             return
-        from pathbudget.agents.reflector.serving.service import Https
-
+        try:
+            from pathbudget.agents.reflector.serving.service import Https
+        except ImportError as error:
+            self._complain(f"HTTPS is off: {error}")
+            return
         self.https = https = Https(
             self._network, self._clock, self.options.https, self.listening, self._complain
         )

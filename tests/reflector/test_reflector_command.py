@@ -154,7 +154,8 @@ def test_without_ipv6_it_listens_on_ipv4_alone(tmp_path: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.bind(("0.0.0.0", 0))
         port = one.getsockname()[1]
-    words = [sys.executable, "-c", code, "reflector", "--port", str(port), "--duration", "0.1"]
+    words = [sys.executable, "-c", code, "reflector", "--port", str(port)]
+    words += ["--duration", "0.1", "--https-port", "0"]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "Listening on 0.0.0.0: UDP" in ran.stderr

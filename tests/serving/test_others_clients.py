@@ -27,6 +27,7 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent
 from aioquic.tls import SessionTicket
+from wsproto.connection import ConnectionState
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]
 STREAM = "/stream?chunks=5&interval_us=10000&bytes=150"
@@ -132,7 +133,9 @@ def test_http_2_carries_several_at_once(running: Any) -> None:
     client.send_headers(5, [(":method", "POST"), (":path", "/upload"), *base])
     client.send_data(5, bytes(16_000))
     client.send_data(5, bytes(16_000), end_stream=True)
-    bodies, status, ended = {1: b"", 3: b"", 5: b""}, {}, set()
+    bodies = {1: b"", 3: b"", 5: b""}
+    status: dict[int, bytes] = {}
+    ended: set[int] = set()
     with secured(running, "h2") as sock:
         assert sock.selected_alpn_protocol() == "h2"
         while len(ended) < 3:
@@ -150,7 +153,7 @@ def test_http_2_carries_several_at_once(running: Any) -> None:
 
 
 def frames(sock: ssl.SSLSocket, client: wsproto.WSConnection) -> Iterator[wsproto.events.Event]:
-    while client.state is not wsproto.ConnectionState.CLOSED:
+    while client.state is not ConnectionState.CLOSED:
         client.receive_data(sock.recv(65_536) or None)
         yield from client.events()
 

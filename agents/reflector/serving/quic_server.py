@@ -70,14 +70,16 @@ class Tickets:
 
 
 class QuicServer:
-    """All connections on all sockets. `refusal` says why an address may not begin one, and counts
-    it in where it may; `leave` is told the address when the connection is gone.
+    """All connections on all sockets. `admits` is whether an address is answered at all; `refusal`
+    says why it may not begin a connection, and counts it in where it may; `leave` is told the
+    address when the connection is gone.
     """
 
     def __init__(
         self,
         pages: Pages,
         shown: Shown,
+        admits: Callable[[str], bool],
         refusal: Callable[[str], str],
         leave: Callable[[str], None],
         *,
@@ -87,6 +89,7 @@ class QuicServer:
         self.open: set[Http3] = set()
         self.by_cid: dict[bytes, Http3] = {}
         self.holding = Holding(HELD_BYTES)
+        self.admits = admits
         self.refusal = refusal
         self.leave = leave
         self._tickets = Tickets()
@@ -263,6 +266,9 @@ class QuicSocket:
             self._counts["no_quic"] += 1
             return None
         server = self._server
+        if not server.admits(datagram.sender):
+            self._counts["not_allowed"] += 1
+            return None
         versions = server.configuration.supported_versions
         known = header.version in versions
         if known and header.packet_type != QuicPacketType.INITIAL:

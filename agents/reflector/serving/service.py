@@ -93,7 +93,12 @@ class Https:
         )
         self._shared = Shared(pages, self._context, self._admission.leave)
         self._quic = QuicServer(
-            pages, self.shown, self._refusal, self._admission.leave, retry=self._options.retry
+            pages,
+            self.shown,
+            self._allowed.admits,
+            self._refusal,
+            self._admission.leave,
+            retry=self._options.retry,
         )
         try:
             for address in self._addresses:

@@ -19,6 +19,9 @@ from OpenSSL._util import ffi, lib
 from pathbudget.probes.errors import ReflectorError
 
 BOTH_GOODBYES = int(SSL.SENT_SHUTDOWN) | int(SSL.RECEIVED_SHUTDOWN)
+for _call in ("SSL_read_early_data", "SSL_write_early_data", "SSL_CTX_set_max_early_data"):
+    if not hasattr(lib, _call):
+        raise ImportError(f"this cryptography has no {_call}")
 SUCCESS, FINISHED = 1, 2
 """What SSL_read_early_data returns, beside 0."""
 PIECE = 16_384
