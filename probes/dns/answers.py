@@ -17,6 +17,7 @@ import dns.exception
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdata
 import dns.rdatatype
 import dns.rdtypes.ANY.CNAME
 import dns.rdtypes.IN.A
@@ -30,10 +31,15 @@ QR_BIT, TC_BIT = 0x80, 0x02
 """In the third octet of a message."""
 MOST_ADDRESSES = 8
 MOST_NOTE_LETTERS = 100
+MOST_RECORDS = 256
+"""Reading more would hold up all other measurements."""
+MOST_TYPES = 300
 LONGEST_TTL_S = (1 << 31) - 1
 _ERRORS_WITHOUT_QUESTION = frozenset(
     {dns.rcode.FORMERR, dns.rcode.SERVFAIL, dns.rcode.NOTIMP, dns.rcode.REFUSED}
 )
+# Else each unknown type of an answer would be looked for as a module on the disk.
+dns.rdata.load_all_types()
 ANSWERS = frozenset({"NOERROR", "NXDOMAIN"})
 """What a server can say that is an answer: there is such a name, or there is none."""
 
@@ -106,13 +112,27 @@ def is_truncated(wire: bytes) -> bool:
     return bool(wire[2] & TC_BIT)
 
 
+def _forget_unknown_types() -> None:
+    """dnspython keeps every type it has met, for ever; a server may send any number of them."""
+    known = dns.rdata._rdata_classes  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if len(known) > MOST_TYPES:
+        for key in [key for key, kind in known.items() if kind is dns.rdata.GenericRdata]:
+            del known[key]
+
+
 def read_answer(wire: bytes) -> Answer | Failure:
     """What an answer that is ours says."""
+    records = sum(int.from_bytes(wire[at : at + 2], "big") for at in (6, 8, 10))
+    if records > MOST_RECORDS:
+        detail = f"answer with {records} records, over {MOST_RECORDS}"
+        return Failure(FailureKind.CORRUPT, Stage.PARSE, detail=detail)
     try:
         return _read(dns.message.from_wire(wire, ignore_trailing=True))
     except (dns.exception.DNSException, ValueError, LookupError, TypeError, ArithmeticError) as one:
         detail = f"answer cannot be read: {type(one).__name__}"
         return Failure(FailureKind.CORRUPT, Stage.PARSE, detail=detail)
+    finally:
+        _forget_unknown_types()
 
 
 def _read(message: dns.message.Message) -> Answer:

@@ -7,6 +7,7 @@ import dns.flags
 import dns.message
 import dns.name
 import dns.rcode
+import dns.rdata
 import dns.rrset
 import pytest
 
@@ -193,6 +194,24 @@ def test_a_damaged_answer_is_a_failure() -> None:
     failure = read_answer(whole[:-20])
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.CORRUPT
+
+
+def test_an_answer_of_too_many_records_is_not_read() -> None:
+    question = ask(name="www.example.org")
+    records = [f"www.example.org. 60 A 192.0.{n // 250}.{n % 250}" for n in range(300)]
+    failure = read_answer(answer(question, *records))
+    assert isinstance(failure, Failure)
+    assert failure.detail == "answer with 301 records, over 256"
+
+
+def test_types_that_nobody_knows_are_not_kept() -> None:
+    question = ask(name="www.example.org")
+    wire = bytearray(answer(question, "www.example.org. 60 A 192.0.2.1"))
+    place = wire.index(b"\xc0\x0c\x00\x01\x00\x01") + 4
+    for number in range(500):
+        wire[place : place + 2] = (0x1000 + number).to_bytes(2, "big")  # its class
+        assert isinstance(read_answer(bytes(wire)), Answer)
+    assert len(dns.rdata._rdata_classes) < 302
 
 
 def test_truncation_is_seen_in_the_header() -> None:
