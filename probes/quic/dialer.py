@@ -78,7 +78,7 @@ class QuicDialer:
         held = wish.offer(now.monotonic_ns)
         offered = None
         if held is not None:
-            offered = to_offer(held, now.monotonic_ns, now.unix_ns, early=wish.early)
+            offered = to_offer(held, now.monotonic_ns, early=wish.early)
         configuration = QuicConfiguration(
             alpn_protocols=list(self.settings.alpn) or None,
             server_name=server_name,
@@ -124,7 +124,8 @@ class QuicDialer:
 
     async def drain(self) -> None:
         """Return when no connection is being opened or is waiting for a ticket."""
-        await self._idle.wait()
+        while self._unsettled:
+            await self._idle.wait()
 
     def close(self) -> None:
         """Drop everything."""

@@ -244,17 +244,18 @@ class Driver:
 
     # Sending
 
-    def _transmit(self, *, timer: bool = False) -> None:
+    def _transmit(self, *, due: float = 0.0) -> None:
+        """Send what there is; `due` is the time of the timer that has run out, where one has."""
         channel = self._channel
         if channel is None:
             return
         number = inside.next_packet_number(self.quic)
         reading = self._watcher.read()
-        now = reading.monotonic_ns / 1e9
+        now = max(due, reading.monotonic_ns / 1e9)
         nothing: list[tuple[bytes, object]] = []
         made = self.counted(lambda: self.quic.datagrams_to_send(now), nothing)
         if made:
-            self._send(channel, [data for data, _ in made], number, timer=timer)
+            self._send(channel, [data for data, _ in made], number, timer=due > 0)
         self._set_timer()
         self._user.after_sending(reading)
 
@@ -299,23 +300,19 @@ class Driver:
         self._timer, channel = None, self._channel
         if channel is None:
             return
-        reading = self._watcher.read()
-        due = self.quic.get_timer()
-        if due is None:
-            return
-        now = reading.monotonic_ns / 1e9
-        if now < due and round(due * 1e9) > reading.monotonic_ns:
-            self._set_timer()
-            return
         # What has come meanwhile and was not read yet may be what the timer is about.
         channel.poll()
+        reading = self._watcher.read()
         due = self.quic.get_timer()
-        if due is None or not self.attached or self._waiting or due > now:
+        if due is None or not self.attached or self._waiting:
+            return
+        if round(due * 1e9) > reading.monotonic_ns:
             self._set_timer()
             return
-        self.counted(lambda: self.quic.handle_timer(max(now, due)), None)
+        now = max(due, reading.monotonic_ns / 1e9)
+        self.counted(lambda: self.quic.handle_timer(now), None)
         self._tell_events(Moment(reading))
-        self._transmit(timer=True)
+        self._transmit(due=now)
         self._look_for_close()
 
     def counted(self, call: Callable[[], Result], otherwise: Result) -> Result:

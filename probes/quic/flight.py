@@ -18,7 +18,7 @@ class Flight:
         self._token = b""
         self._version = 0
         self._flags: dict[str, None] = {}
-        self._validated = self._negotiated = False
+        self._negotiated = False
         self._first_sent: Moment | None = None
         self._latest: Moment | None = None
         self._trip_ns: int | None = None
@@ -47,12 +47,10 @@ class Flight:
 
     def _look_at_initial(self, head: PacketHead, moment: Moment) -> None:
         if self._first_sent is None:
-            self._validated = bool(head.token)
             self._token, self._version, self._first_sent = head.token, head.version, moment
         if head.token != self._token:
             # A token that it did not have at first can only be that of a Retry packet.
             self._flags[Flag.RETRY] = None
-            self._validated = True
             self._begin_again(head, moment)
         elif head.version != self._version and self._negotiated:
             self._flags[Flag.VERSION_NEGOTIATION] = None
@@ -83,11 +81,11 @@ class Flight:
     def _stalled(self, size: int, pause_ns: int) -> bool:
         """Whether the server has waited for us before this one.
 
-        It had to, when what it had sent and this datagram exceed its allowance. A pause of half a
-        round trip or more at that very point says that it did (it has no reason to wait once it
-        knows the address).
+        It had to, when what it had sent and this datagram exceed its allowance, unless it knows our
+        address (from a token, or from an answer of ours that overtook it). A pause of half a round
+        trip or more at that very point says that it did.
         """
-        if self._validated or self._trip_ns is None:
+        if self._trip_ns is None:
             return False
         crosses = self._spent <= self._budget < self._spent + size
         return crosses and pause_ns * 2 >= self._trip_ns

@@ -9,7 +9,7 @@ import dataclasses
 import datetime
 from dataclasses import dataclass
 
-from aioquic.tls import SessionTicket
+from aioquic.tls import SessionTicket, utcnow
 
 from pathbudget.probes.tls.tickets import Ticket
 
@@ -34,12 +34,12 @@ def keep(ticket: SessionTicket, token: bytes, now_ns: int) -> Ticket:
     )
 
 
-def to_offer(held: Ticket, now_ns: int, unix_ns: int, *, early: bool) -> SessionTicket:
+def to_offer(held: Ticket, now_ns: int, *, early: bool) -> SessionTicket:
     """The ticket as it is to be offered; without `early` no early data is announced with it."""
     assert isinstance(held.session, Kept)
     ticket = held.session.ticket
-    moment = datetime.datetime.fromtimestamp(unix_ns / 1e9, datetime.UTC)
-    received = moment - datetime.timedelta(microseconds=held.age_ns(now_ns) // 1_000)
+    # aioquic subtracts from its own clock, a moment later.
+    received = utcnow() - datetime.timedelta(microseconds=held.age_ns(now_ns) // 1_000)
     return dataclasses.replace(
         ticket,
         not_valid_before=received,
