@@ -4,12 +4,13 @@ Segment by segment, in exact integers of segments and nanoseconds. Segment ``i``
 ``k`` segments have been acknowledged and ``i < k + window``, where the congestion window has grown
 by one per acknowledged segment (RFC 5681; RFC 3465 with delayed acknowledgements) and a receiver's
 flow-control window, where there is one, gives credit for what it has acknowledged. A bottleneck
-serialises; no segment is lost. A segment belongs to the flight after that of the segment whose
-acknowledgement let it leave. So without a bottleneck
+serialises, and a sender that paces (BBR) spreads on purpose; no segment is lost. A segment belongs
+to the flight after that of the last one whose acknowledgement had come when it left. So without a
+bottleneck
 
     flights = ceil(log2(B / IW + 1))        last byte = one way + (flights - 1) round trips
 
-What congestion control does beyond that (HyStart, pacing, loss) is what measurements are for.
+What congestion control does beyond that (HyStart, loss) is what measurements are for.
 """
 
 import math
@@ -32,6 +33,12 @@ HEADER_BYTES = 250
 """Method, path and headers of a request without credentials, about."""
 
 
+BBR_GAIN = 2 / math.log(2)
+"""By how much BBR's start paces faster than it has seen arrive (pacing gain of Startup)."""
+UNPACED_SEGMENTS = 10
+"""Linux does not pace the first segments of a connection."""
+
+
 class Version(StrEnum):
     """What the body travels in."""
 
@@ -47,6 +54,7 @@ class Term(StrEnum):
     PROPAGATION = "propagation"
     SLOW_START = "slow_start"
     FLOW_CONTROL = "flow_control"
+    PACING = "pacing"
     BOTTLENECK = "bottleneck"
 
 
@@ -55,6 +63,7 @@ class UploadPath:
     """What the bytes travel over. `initial_segments` is the window when the request leaves: that of
     a new connection, and of one that lay idle (Linux ``tcp_slow_start_after_idle``); of a warm one
     what TCP_INFO says. `flow_window` in bytes, `rate` in bits per second; None: no such limit.
+    `pacing_gain` is that of a sender that paces, beyond the first `unpaced_segments`.
     """
 
     round_trip_ns: int
@@ -64,6 +73,8 @@ class UploadPath:
     initial_segments: int = INITIAL_SEGMENTS
     flow_window: int | None = None
     rate: float | None = None
+    pacing_gain: float | None = None
+    unpaced_segments: int = UNPACED_SEGMENTS
 
     def __post_init__(self) -> None:
         if self.round_trip_ns <= 0 or self.segment_bytes <= 0 or self.initial_segments <= 0:
@@ -72,6 +83,8 @@ class UploadPath:
             raise ValueError("a flow-control window must be positive")
         if self.rate is not None and not self.rate > 0:
             raise ValueError("a rate must be positive")
+        if self.pacing_gain is not None and not self.pacing_gain > 0:
+            raise ValueError("a pacing gain must be positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +138,14 @@ def wire_bytes(
 def model_upload(size: int, path: UploadPath) -> ModelledUpload:
     """An upload of `size` bytes on the wire (see `wire_bytes`)."""
     segments = max(1, math.ceil(size / path.segment_bytes))
-    open_window = replace(path, initial_segments=segments, flow_window=None)
+    unpaced = replace(path, pacing_gain=None)
+    open_window = replace(unpaced, initial_segments=segments, flow_window=None)
     way = path.round_trip_ns // 2 if path.one_way_ns is None else path.one_way_ns
     free = _departures(segments, size, replace(open_window, rate=None))[-1]
     at_rate = _departures(segments, size, open_window)[-1]
-    with_window = _departures(segments, size, replace(path, flow_window=None))[-1]
-    whole = _departures(segments, size, path)
-    last = whole[-1]
+    with_window = _departures(segments, size, replace(unpaced, flow_window=None))[-1]
+    with_credit = _departures(segments, size, unpaced)[-1]
+    last = _departures(segments, size, path)[-1]
     return ModelledUpload(
         wire_bytes=size,
         segments=segments,
@@ -143,7 +157,8 @@ def model_upload(size: int, path: UploadPath) -> ModelledUpload:
             Term.PROPAGATION: way + free.through_ns,
             Term.BOTTLENECK: at_rate.through_ns - free.through_ns,
             Term.SLOW_START: with_window.through_ns - at_rate.through_ns,
-            Term.FLOW_CONTROL: last.through_ns - with_window.through_ns,
+            Term.FLOW_CONTROL: with_credit.through_ns - with_window.through_ns,
+            Term.PACING: last.through_ns - with_credit.through_ns,
         },
     )
 
@@ -160,6 +175,7 @@ def _departures(segments: int, size: int, path: UploadPath) -> list[_Departure]:
     credit = segments if path.flow_window is None else path.flow_window // path.segment_bytes
     credit = max(1, credit)
     gone: list[_Departure] = []
+    pacing = _Pacing(path, gone)
     free_ns = 0
     for number in range(segments):
         needed = _acknowledgements_needed(number, path.initial_segments, credit)
@@ -168,11 +184,54 @@ def _departures(segments: int, size: int, path: UploadPath) -> list[_Departure]:
             released = gone[needed - 1]
             sent_ns = released.through_ns + path.round_trip_ns
             flight = released.flight + 1
+        if path.pacing_gain is not None:
+            before = flight
+            sent_ns = pacing.not_before(number, sent_ns)
+            flight = max(before, pacing.flight_at(sent_ns))
         octets = min(path.segment_bytes, size - number * path.segment_bytes)
         wire_ns = 0 if path.rate is None else round(octets * 8e9 / path.rate)
         free_ns = max(sent_ns, free_ns) + wire_ns
         gone.append(_Departure(sent_ns, free_ns, flight))
     return gone
+
+
+class _Pacing:
+    """When a paced sender lets a segment go: at its gain times the rate that it has seen arrive,
+    which is what was acknowledged within the round trip before.
+    """
+
+    def __init__(self, path: UploadPath, gone: list[_Departure]) -> None:
+        self._path = path
+        self._gone = gone
+        self._acknowledged = self._a_round_trip_ago = 0
+        self._best = path.initial_segments
+
+    def not_before(self, number: int, released_ns: int) -> int:
+        """The time at which segment `number` leaves, which may leave from `released_ns` on."""
+        path, gone = self._path, self._gone
+        if number < path.unpaced_segments or path.pacing_gain is None:
+            return released_ns
+        now_ns = max(released_ns, gone[-1].sent_ns)
+        self._see(now_ns)
+        interval = path.round_trip_ns / (path.pacing_gain * self._best)
+        return max(released_ns, gone[-1].sent_ns + round(interval))
+
+    def flight_at(self, now_ns: int) -> int:
+        """The flight that a segment belongs to which leaves now."""
+        self._see(now_ns)
+        return self._gone[self._acknowledged - 1].flight + 1 if self._acknowledged else 1
+
+    def _see(self, now_ns: int) -> None:
+        trip, gone = self._path.round_trip_ns, self._gone
+        while self._acknowledged < len(gone) and (
+            gone[self._acknowledged].through_ns + trip <= now_ns
+        ):
+            self._acknowledged += 1
+        while self._a_round_trip_ago < self._acknowledged and (
+            gone[self._a_round_trip_ago].through_ns + 2 * trip <= now_ns
+        ):
+            self._a_round_trip_ago += 1
+        self._best = max(self._best, self._acknowledged - self._a_round_trip_ago)
 
 
 def _acknowledgements_needed(number: int, initial: int, credit: int) -> int:
