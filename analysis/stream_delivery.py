@@ -114,10 +114,10 @@ def _pair(gap: Sample, variation: Sample) -> buffering.GapPair:
     late_ns: int | None = None
     if stamps is not None and stamps.kernel_received_ns is not None:
         late_ns = (stamps.user_received_ns or 0) - stamps.kernel_received_ns
-    late = late_ns is None or late_ns > buffering.LATE_READ_NS
-    late = late or gap.clock_source is ClockSource.USER
+    if gap.clock_source is ClockSource.USER:
+        late_ns = None
     by_kernel = (variation.notes or {}).get("send_clock") == "kernel"
-    return buffering.GapPair(gap.value_ns, gap.value_ns - variation.value_ns, late, by_kernel)
+    return buffering.GapPair(gap.value_ns, gap.value_ns - variation.value_ns, late_ns, by_kernel)
 
 
 def evaluate_delivery(

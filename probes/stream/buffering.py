@@ -41,11 +41,15 @@ HOLD_UNIT_NS = 500 * MILLISECOND_NS
 further losses of its repetitions, each after twice the time (RFC 6298).
 """
 LATE_READ_NS = MILLISECOND_NS
-"""What we read this much later than the kernel had it may be together by our own fault."""
+LATE_PART = 4
+"""What we read later than this, and than this part of the gap it was sent with, may be together by
+our own fault: a host that sleeps over several chunks wakes at any time after the last of them.
+"""
 UNEVEN_NS = 100_000
 """Standard deviation that send gaps need, for smoothing to be seen beside noise of stamps."""
 FEWEST_GAPS = 30
 _LAGS = 10
+_ROUNDING = 1e-12
 HALF_OF_IT = -0.5
 
 
@@ -59,14 +63,21 @@ class Verdict(StrEnum):
 
 
 class GapPair(NamedTuple):
-    """A gap between two chunks: as it arrived and as it was sent. `late` says that it was read late
-    (or not stamped by the kernel): what is joined then may have been joined by this host.
+    """A gap between two chunks: as it arrived and as it was sent. `late_ns` is how long after the
+    kernel this host read the later one; None where the kernel did not say.
     """
 
     received_ns: int
     sent_ns: int
-    late: bool = False
+    late_ns: int | None = 0
     kernel_sent: bool = True
+
+    @property
+    def late(self) -> bool:
+        """Whether this host may have joined the two."""
+        if self.late_ns is None:
+            return True
+        return self.late_ns > max(LATE_READ_NS, self.sent_ns // LATE_PART)
 
 
 class Releases(NamedTuple):
@@ -88,9 +99,9 @@ class Releases(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """``bursts``, ``no`` or ``undecided``."""
-        if self.false_alarm <= ALARM:
+        if self.false_alarm <= ALARM + _ROUNDING:
             return Verdict.BURSTS
-        if 1 - at_least(self.held + 1, self.trials, HELD_BY_PROXY) <= ALARM:
+        if 1 - at_least(self.held + 1, self.trials, HELD_BY_PROXY) <= ALARM + _ROUNDING:
             return Verdict.NO
         return Verdict.UNDECIDED
 

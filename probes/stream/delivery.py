@@ -173,11 +173,9 @@ class DeliveryAttempt(StreamAttempt):
             before, now = self.arrived[part - 1], self.arrived[part]
             span = span_between(before.moment, now.moment)
             sent_ns, by_kernel = times.send_gap_of(part, self._sent, self._left_there)
-            late = (
-                now.moment.kernel_unix_ns is None
-                or read_late_ns(now.moment) > buffering.LATE_READ_NS
-            )
-            pairs.append(buffering.GapPair(span.value_ns, sent_ns, late, by_kernel))
+            stamped = now.moment.kernel_unix_ns is not None
+            late_ns = read_late_ns(now.moment) if stamped else None
+            pairs.append(buffering.GapPair(span.value_ns, sent_ns, late_ns, by_kernel))
         return pairs
 
 

@@ -68,6 +68,6 @@ def smoothing(depth_ns: int, interval_ns: int) -> Path:
     return carry
 
 
-def pairs(sent: Sequence[int], came: Sequence[int], *, late: bool = False) -> list[GapPair]:
+def pairs(sent: Sequence[int], came: Sequence[int], *, late_ns: int | None = 0) -> list[GapPair]:
     both = zip(gaps_of(came), gaps_of(sent), strict=True)
-    return [GapPair(received, left, late) for received, left in both]
+    return [GapPair(received, left, late_ns) for received, left in both]

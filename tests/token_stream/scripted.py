@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from pathbudget.probes.carriers import (
     AnswerListener,
@@ -117,7 +118,7 @@ class Connection:
                 return
             moment = self._script.moment(self._script.lag_ns)
             if what == "head":
-                status, kind = value  # type: ignore[misc]
+                status, kind = cast("tuple[int, str]", value)
                 listener.head(status, (("content-type", kind),), moment)
             elif what == "body":
                 assert isinstance(value, bytes)

@@ -64,9 +64,31 @@ def test_an_even_sender_cannot_be_smoothed() -> None:
 def test_what_this_host_read_late_counts_neither_way() -> None:
     rng = random.Random(6)
     sent = sends(rng, 100, INTERVAL)
-    gaps = pairs(sent, gathering(20)(rng, sent), late=True)
-    assert buffering.releases_in(gaps) == Releases(0, 0)
-    assert buffering.releases_in(gaps).verdict is Verdict.UNDECIDED
+    for late_ns in (10 * MS, None):
+        gaps = pairs(sent, gathering(20)(rng, sent), late_ns=late_ns)
+        assert buffering.releases_in(gaps) == Releases(0, 0)
+        assert buffering.releases_in(gaps).verdict is Verdict.UNDECIDED
+    gaps = pairs(sent, gathering(20)(rng, sent), late_ns=5 * MS)
+    assert buffering.releases_in(gaps).verdict is Verdict.BURSTS
+
+
+def test_a_host_that_sleeps_over_chunks_is_no_proxy() -> None:
+    """Whatever came while it slept carries one stamp, the last; how late that is read, tells."""
+    rng = random.Random(17)
+    alarms = 0
+    for _ in range(30):
+        sent = sends(rng, 100, INTERVAL, late_ns=1_000)
+        came = [at + 20 * MS for at in sent]
+        sleeps = [rng.randrange(100 * INTERVAL) for _ in range(6)]
+        late = [0] * 100
+        for begin in sleeps:
+            over = [n for n, at in enumerate(came) if begin <= at < begin + 120 * MS]
+            for n in over:
+                late[n] = begin + 120 * MS - came[over[-1]]
+                came[n] = came[over[-1]]
+        gaps = [gap._replace(late_ns=late[n + 1]) for n, gap in enumerate(pairs(sent, came))]
+        alarms += buffering.releases_in(gaps).verdict is Verdict.BURSTS
+    assert alarms == 0
 
 
 def test_a_sender_that_bursts_is_not_held_against_the_path() -> None:
@@ -95,6 +117,7 @@ def test_binomial_tails_are_exact() -> None:
     assert buffering.at_least(1, 0, 0.1) == 0
     assert buffering.at_least(3, 3, 0.1) == pytest.approx(0.001)
     assert buffering.at_least(1, 3, 0.1) == pytest.approx(1 - 0.9**3)
+    assert Releases(3, 3).verdict is Verdict.BURSTS, "three of three are just enough"
     assert buffering.at_least(50, 10_000, 0.1) == pytest.approx(1)
 
 
