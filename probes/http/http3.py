@@ -117,6 +117,8 @@ class Http3Connection:
     def opened(self, opened: Opened) -> None:
         """See `carriers.OpeningListener.opened`."""
         self._stood = True
+        if self._http is None and self._streams is not None:
+            self._http = H3Connection(self._streams.quic)  # before the server's settings come
         if self._opening is not None:
             self._opening.opened(opened)
 
@@ -139,9 +141,11 @@ class Http3Connection:
             exchange.listener.left(first, last)
 
     def stream_acknowledged(self, stream: int, moment: Moment) -> None:
-        """See `QuicListener.stream_acknowledged`."""
+        """See `QuicListener.stream_acknowledged`: servers may take their time (RFC 9000, 13.2.1), and
+        one that comes behind the answer says nothing more.
+        """
         exchange = self._exchanges.get(stream)
-        if exchange is not None:
+        if exchange is not None and exchange.began is None:
             exchange.listener.acknowledged(moment)
 
     def stream_data(self, stream: int, data: bytes, fin: bool, moment: Moment) -> None:

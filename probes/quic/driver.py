@@ -53,6 +53,9 @@ logging.getLogger("quic").addHandler(logging.NullHandler())  # not to the user's
 class DriverUser(Protocol):
     """Whom a driver tells what happens. It may call the driver, and detach it, at any time."""
 
+    def before_events(self, moment: Moment) -> None:
+        """A datagram has been read, and its acknowledgements with it."""
+
     def take_event(self, event: QuicEvent, moment: Moment) -> None:
         """Something came of a datagram, or of a timer."""
 
@@ -228,6 +231,7 @@ class Driver:
         if early and inside.restarted(self.quic) != self._restarts:
             self._restarts = inside.restarted(self.quic)
             inside.send_again(early)
+        self._user.before_events(moment)
         self._tell_events(moment)
 
     def _tell_events(self, moment: Moment) -> None:

@@ -110,7 +110,7 @@ def is_blocked(quic: QuicConnection) -> bool:
 
 def _is_blocked(quic: QuicConnection, found: QuicStream) -> bool:
     pending = found.sender._pending
-    if not pending or quic._loss.congestion_window - quic._loss.bytes_in_flight < 1:
+    if not len(pending) or quic._loss.congestion_window - quic._loss.bytes_in_flight < 1:
         return False
     if found.is_blocked:
         return quic._handshake_complete

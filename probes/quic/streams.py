@@ -202,6 +202,16 @@ class QuicStreams(Opening):
 
     # What the driver tells.
 
+    def before_events(self, moment: Moment) -> None:
+        """See `DriverUser.before_events`."""
+        finished = [one for one, sender in self._unacknowledged.items() if sender.is_finished]
+        for stream in finished:
+            del self._unacknowledged[stream]
+            if self._driver is not None:
+                self._driver.outflows.forget(stream)
+            if self._listener is not None:
+                self._listener.stream_acknowledged(stream, moment)
+
     def take_event(self, event: QuicEvent, moment: Moment) -> None:
         """See `DriverUser.take_event`."""
         listener = self._listener
@@ -220,13 +230,6 @@ class QuicStreams(Opening):
         self._latest = moment
         if self._stood and self._listener is None and self._ticket_taken:
             self._leave(0)  # it has stayed for the ticket alone
-        finished = [one for one, sender in self._unacknowledged.items() if sender.is_finished]
-        for stream in finished:
-            del self._unacknowledged[stream]
-            if self._driver is not None:
-                self._driver.outflows.forget(stream)
-            if self._listener is not None:
-                self._listener.stream_acknowledged(stream, moment)
 
     def after_sending(self, reading: Reading) -> None:
         """See `DriverUser.after_sending`."""

@@ -49,6 +49,11 @@ class ScriptedServer:
     late_ns: Callable[[int], int] = lambda _: 0
     """How much later than the others a datagram of the server arrives, by its number."""
     answer: bytes = b"hello"
+    raw_answer: bytes | None = None
+    """What a stream of HTTP/3 is answered with instead, as it is."""
+    more_headers: int = 0
+    closes_with: tuple[int, str] | None = None
+    """Code and reason of a server that closes instead of answering."""
     requests: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     bodies: dict[int, int] = field(default_factory=dict[int, int])
     tickets: dict[bytes, SessionTicket] = field(default_factory=dict[bytes, SessionTicket])
@@ -221,7 +226,15 @@ class _Peer:
                 self._answer(self._http, one.stream_id)
 
     def _answer(self, http: H3Connection, stream: int) -> None:
+        if self._server.closes_with is not None:
+            code, reason = self._server.closes_with
+            self._quic.close(code, reason_phrase=reason)
+            return
+        if self._server.raw_answer is not None:
+            self._quic.send_stream_data(stream, self._server.raw_answer, end_stream=True)
+            return
         status = [(b":status", b"200"), (b"server", b"scripted")]
+        status += [(b"more-%d" % number, b"1") for number in range(self._server.more_headers)]
         http.send_headers(stream, status, end_stream=not self._server.answer)
         if self._server.answer:
             http.send_data(stream, self._server.answer, end_stream=True)
