@@ -166,16 +166,20 @@ class SslClient:
         if self._tls is None or self.failure is not None:
             return Taken()
         self._incoming.write(data)
-        if not self.complete:
-            self._first_bytes.add(data)
-            taken = Taken(self._shake_hands())
-            # OpenSSL reads record by record: what is left came behind the server's flight.
-            self.flight_bytes += len(data) - self._incoming.pending * self.complete
-            if self.complete and self._incoming.pending:
-                taken.plain = self._read(self._tls)
-            return taken
-        plain = self._read(self._tls)
-        return Taken(self._outgoing.read() if self._outgoing.pending else b"", plain)
+        if self.complete:
+            plain = self._read(self._tls)
+            return Taken(self._outgoing.read() if self._outgoing.pending else b"", plain)
+        self._first_bytes.add(data)
+        taken = Taken(self._shake_hands())
+        # OpenSSL reads record by record: what is left came behind the server's flight.
+        left = self._incoming.pending if self._is_complete() else 0
+        self.flight_bytes += len(data) - left
+        if left:
+            taken.plain = self._read(self._tls)
+        return taken
+
+    def _is_complete(self) -> bool:
+        return self.complete
 
     def write(self, data: bytes) -> bytes:
         """See `client_side.TlsClient.write`."""

@@ -223,6 +223,9 @@ class TlsStream(Opening):
         if client.failure is not None and self._listener is not None:
             self.fail(client.failure)
         elif client.ended or client.failure is not None:
+            if client.failure is not None and self._stood:
+                # A certificate of ours that was refused shows only now (RFC 8446, 4.4.2.4).
+                self._environment.count(self._shot.series, "failed_after_handshake")
             self._goodbye_came = client.ended
             self._other_side_ended()
 

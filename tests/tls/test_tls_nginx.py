@@ -133,7 +133,7 @@ async def test_one_ticket_may_be_offered_again_and_again(
     shots = [shot_at("127.0.0.1", seq=seq, port=nginx.plain, host="localhost") for seq in range(5)]
     for reuse, resumed in ((False, 1), (True, 4)):
         collector.emitted.clear()
-        options = {"mode": "resumed", "ticket_reuse": reuse, "ca_file": ca_file}
+        options: dict[str, Any] = {"mode": "resumed", "ticket_reuse": reuse, "ca_file": ca_file}
         probe = collector.open(TLS, options)
         probe.fire(shots[0])
         await probe.drain()
@@ -146,7 +146,7 @@ async def test_one_ticket_may_be_offered_again_and_again(
 
 
 async def test_tickets_ripen(collector: Collector, nginx: Any, ca_file: str) -> None:
-    options = {"mode": "resumed", "ticket_age": 0.3, "ca_file": ca_file}
+    options: dict[str, Any] = {"mode": "resumed", "ticket_age": 0.3, "ca_file": ca_file}
     probe = collector.open(TLS, options)
     for seq in range(6):
         probe.fire(shot_at("127.0.0.1", seq=seq, port=nginx.plain, host="localhost"))

@@ -68,8 +68,8 @@ async def test_a_chain_past_the_initial_window_is_marked(
 ) -> None:
     server = s_server(folder=large_certificate_folder)
     ca_file = str(large_certificate_folder / "certificate.pem")
-    options = {"ca_file": ca_file, "library": library}
-    (sample,) = await shoot(collector, relay([server.port], 14_600), **options)
+    port = relay([server.port], 14_600)
+    (sample,) = await shoot(collector, port, ca_file=ca_file, library=library)
     assert sample.flags == (Flag.SECOND_FLIGHT,)
     assert sample.notes is not None
     flight, certificates = sample.notes["flight_bytes"], sample.notes["certificate_bytes"]
@@ -93,7 +93,7 @@ async def test_the_server_takes_a_ticket_once(
 ) -> None:
     """Its replay protection: the second time it makes a full handshake, and drops early data."""
     server = s_server("-early_data", "-max_early_data", "4096")
-    options = {"mode": "early_data", "ca_file": ca_file, "ticket_reuse": True}
+    options: dict[str, Any] = {"mode": "early_data", "ca_file": ca_file, "ticket_reuse": True}
     probe = collector.open(TLS, options)
     shots = [shot_at("127.0.0.1", seq=n, port=server.port, host="localhost") for n in range(2)]
     probe.fire(shots[0])
@@ -115,3 +115,13 @@ async def test_the_server_takes_a_ticket_once(
     assert third.failure.detail == "the server did not accept the session ticket"
     assert (third.notes or {})["ticket"] == "refused by the server"
     assert server.count("Early data received") == 1
+
+
+async def test_a_certificate_of_ours_that_is_missing_shows_after_the_handshake(
+    collector: Collector, s_server: Start, ca_file: str, library: str
+) -> None:
+    """Our side is done a round trip before the server has looked at it: told by a count."""
+    server = s_server("-Verify", "1", "-verify_return_error")
+    await shoot(collector, server.port, mode="resumed", ca_file=ca_file, library=library)
+    assert collector.only("setup").failure is None
+    assert collector.counted("failed_after_handshake") == 1

@@ -185,7 +185,7 @@ async def test_garbage_after_the_opening_is_a_failure_without_a_step(
     def handle(connection: socket.socket) -> None:
         with server_context.wrap_socket(connection, server_side=True) as tls:
             tls.recv(100)
-            raw = socket.socket(fileno=socket.dup(tls.fileno()))  # type: ignore[attr-defined]
+            raw = socket.socket(fileno=socket.dup(tls.fileno()))
             with raw:
                 raw.sendall(b"this is no record of TLS")
             tls.recv(100)
@@ -271,6 +271,7 @@ def test_a_ticket_of_absurd_size_is_not_offered(
 
     settings = TlsSettings(ca_file=ca_file, mode=ConnectionMode.RESUMED, library=library)
     dialer = TlsStreamDialer(environment(fake_collector), settings)
+    heard = Recorder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tickets, "LARGEST_TICKET_BYTES", 100)
         patch.setattr(wishes, "LARGEST_TICKET_BYTES", 100)
