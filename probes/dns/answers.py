@@ -39,7 +39,7 @@ _ERRORS_WITHOUT_QUESTION = frozenset(
     {dns.rcode.FORMERR, dns.rcode.SERVFAIL, dns.rcode.NOTIMP, dns.rcode.REFUSED}
 )
 # Else each unknown type of an answer would be looked for as a module on the disk.
-dns.rdata.load_all_types()
+dns.rdata.load_all_types()  # type: ignore[no-untyped-call]
 ANSWERS = frozenset({"NOERROR", "NXDOMAIN"})
 """What a server can say that is an answer: there is such a name, or there is none."""
 

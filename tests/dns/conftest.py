@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ Ports = dict[str, int]
 @contextlib.contextmanager
 def running(
     command: list[str], log: Path, ports: Ports, ready: Callable[[], bool]
-) -> Iterator[Ports]:
+) -> Generator[Ports]:
     """A server that answers, until the end of the block."""
     program = shutil.which(command[0], path=PROGRAMS)
     assert program is not None
@@ -318,13 +318,13 @@ def unbound_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def knot(knot_folder: Path) -> Iterator[Ports]:
+def knot(knot_folder: Path) -> Generator[Ports]:
     with run_knot(knot_folder) as ports:
         yield ports
 
 
 @pytest.fixture(scope="session")
-def unbound(unbound_folder: Path, certificate: Certificate, knot: Ports) -> Iterator[Ports]:
+def unbound(unbound_folder: Path, certificate: Certificate, knot: Ports) -> Generator[Ports]:
     with run_unbound(unbound_folder, certificate, knot["udp"]) as ports:
         yield ports
 
@@ -332,6 +332,6 @@ def unbound(unbound_folder: Path, certificate: Certificate, knot: Ports) -> Iter
 @pytest.fixture(scope="session")
 def dnsdist(
     tmp_path_factory: pytest.TempPathFactory, certificate: Certificate, unbound: Ports
-) -> Iterator[Ports]:
+) -> Generator[Ports]:
     with run_dnsdist(tmp_path_factory.mktemp("dnsdist"), certificate, unbound["udp"]) as ports:
         yield ports

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 import dns.flags
 import dns.message
@@ -75,7 +75,7 @@ def hang_up(connection: socket.socket, question: bytes) -> None:
 
 
 @contextlib.contextmanager
-def serving(behave: Behaviour) -> Iterator[int]:
+def serving(behave: Behaviour) -> Generator[int]:
     """Reads one question of each connection, then behaves. Over UDP everything is cut short."""
     with socket.socket() as listener, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
         listener.bind((HERE, 0))

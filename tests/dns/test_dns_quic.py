@@ -5,7 +5,7 @@ what it speaks is RFC 9250.
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,8 @@ import dns.message
 import dns.rcode
 import dns.rrset
 import pytest
-from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import HandshakeCompleted, QuicEvent, StreamDataReceived
 from aioquic.tls import SessionTicket
@@ -64,7 +65,7 @@ def answer_to(wire: bytes) -> dns.message.Message:
 
 
 @asynccontextmanager
-async def serve_doq(certificate: Certificate) -> AsyncIterator[DoqServer]:
+async def serve_doq(certificate: Certificate) -> AsyncGenerator[DoqServer]:
     """Serve on a port of 127.0.0.1 that the system chooses."""
     seen = DoqServer()
 

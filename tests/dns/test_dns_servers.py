@@ -17,6 +17,7 @@ from pathbudget.probes.record import ClockSource, ConnectionMode, FailureKind, F
 
 SECOND = 1_000_000_000
 HERE = "127.0.0.1"
+Chosen = str | int
 ROUNDS = 3
 
 
@@ -26,17 +27,17 @@ class Certificate(Protocol):
 
 
 async def shoot(
-    collector: Collector, port: int, count: int = ROUNDS, **options: str | int
+    collector: Collector, port: int, shots: int = ROUNDS, /, **options: Chosen
 ) -> list[Sample]:
     """Every shot yields its `dns_hit`; all samples."""
     probe = collector.open(DNS, options)
-    for seq in range(count):
+    for seq in range(shots):
         target = shot_at(HERE, seq=seq, port=port, server_name="localhost", timeout_ns=5 * SECOND)
         probe.fire(target)
         await probe.drain()
     probe.close()
     hits = collector.of("dns_hit")
-    assert [sample.seq for sample in hits] == list(range(count))
+    assert [sample.seq for sample in hits] == list(range(shots))
     return [sample for _, sample in collector.emitted]
 
 
@@ -122,7 +123,11 @@ async def test_no_such_name_is_timed_and_an_error_is_not(
 async def test_dns_over_tls(
     collector: Collector, unbound: dict[str, int], certificate: Certificate, mode: str
 ) -> None:
-    options = {"transport": "dot", "mode": mode, "ca_file": str(certificate.file)}
+    options: dict[str, Chosen] = {
+        "transport": "dot",
+        "mode": mode,
+        "ca_file": str(certificate.file),
+    }
     await shoot(collector, unbound["dot"], name="host.lan", **options)
     setups, hits = collector.of("setup"), collector.of("dns_hit")
     assert [sample.failure for sample in (*setups, *hits)] == [None] * (2 * ROUNDS)
@@ -140,7 +145,11 @@ async def test_dns_over_tls(
 async def test_early_data_that_the_server_does_not_offer_is_told(
     collector: Collector, unbound: dict[str, int], certificate: Certificate
 ) -> None:
-    options = {"transport": "dot", "mode": "early_data", "ca_file": str(certificate.file)}
+    options: dict[str, Chosen] = {
+        "transport": "dot",
+        "mode": "early_data",
+        "ca_file": str(certificate.file),
+    }
     await shoot(collector, unbound["dot"], name="host.lan", **options)
     failure = collector.of("dns_hit")[-1].failure  # the first may find no ticket yet
     assert failure is not None
@@ -152,7 +161,7 @@ async def test_nagle_holds_no_answer_back(
     collector: Collector, unbound: dict[str, int], certificate: Certificate
 ) -> None:
     """unbound's answer waited 40 ms behind its second ticket, for our acknowledgement."""
-    options = {"transport": "dot", "ca_file": str(certificate.file)}
+    options: dict[str, Chosen] = {"transport": "dot", "ca_file": str(certificate.file)}
     await shoot(collector, unbound["dot"], 10, name="host.lan", **options)
     values = sorted(sample.value_ns or 0 for sample in collector.of("dns_hit"))
     assert values[0] < 20_000_000  # the best of ten: a busy host may hold others back
@@ -164,7 +173,11 @@ async def test_dns_over_https(
     collector: Collector, dnsdist: dict[str, int], certificate: Certificate, mode: str
 ) -> None:
     before = counted(dnsdist["web"], "dnsdist_frontend_doh_http_version_queries", "2")
-    options = {"transport": "doh", "mode": mode, "ca_file": str(certificate.file)}
+    options: dict[str, Chosen] = {
+        "transport": "doh",
+        "mode": mode,
+        "ca_file": str(certificate.file),
+    }
     await shoot(collector, dnsdist["doh"], name="host.lan", zone="lan", **options)
     setups, hits = collector.of("setup"), collector.of("dns_hit")
     assert [sample.failure for sample in (*setups, *hits)] == [None] * (2 * ROUNDS)
@@ -179,7 +192,11 @@ async def test_dns_over_https(
 async def test_a_path_where_no_dns_is(
     collector: Collector, dnsdist: dict[str, int], certificate: Certificate
 ) -> None:
-    options = {"transport": "doh", "path": "/other", "ca_file": str(certificate.file)}
+    options: dict[str, Chosen] = {
+        "transport": "doh",
+        "path": "/other",
+        "ca_file": str(certificate.file),
+    }
     await shoot(collector, dnsdist["doh"], 1, name="host.lan", **options)
     sample = collector.only("dns_hit")
     assert sample.failure is not None
@@ -207,7 +224,7 @@ async def test_a_signed_zone_with_a_wildcard(
     collector: Collector, knot: dict[str, int], knot_folder: Path
 ) -> None:
     before = statistics(knot_folder)
-    options = {"dnssec": True, "client_subnet": "198.51.100.0/24"}
+    options: dict[str, Chosen] = {"dnssec": True, "client_subnet": "198.51.100.0/24"}
     zone = "many.wild.example"
     await shoot(collector, knot["udp"], name="alias.wild.example", zone=zone, **options)
     hit, miss = notes_of(collector.of("dns_hit")[-1]), notes_of(collector.of("dns_miss")[-1])
