@@ -12,12 +12,13 @@ from pathbudget.probes.carriers import Moment, Request
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import Failure, FailureKind, Metric, Note, Stage
 from pathbudget.probes.stream import chunk_times as times
-from pathbudget.probes.stream.attempt import Arrived, Shared, StreamAttempt
+from pathbudget.probes.stream.attempt import Arrived, StreamAttempt
 from pathbudget.probes.stream.completion_events import Piece, error_text, read_event
 from pathbudget.probes.stream.delivery import gap_flags
 from pathbudget.probes.stream.lines import StreamFormatError
 from pathbudget.probes.stream.prompts import Draw, prompt_of
 from pathbudget.probes.stream.samples import missing, read_late_ns, timed
+from pathbudget.probes.stream.shots import Shared
 from pathbudget.probes.stream.sse import EventParser
 
 MOST_CHUNKS = 100_000

@@ -4,16 +4,14 @@ Every shot emits its set-up phases as they stand, and at its end the rest: exact
 primary metric `ttft`, whatever happens and whenever the deadline strikes.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
 from pathbudget.probes.carriers import Moment, Opened, Phase, Request
 from pathbudget.probes.channels import Cancellable
-from pathbudget.probes.clock import ClockWatcher, StampedInterval
-from pathbudget.probes.contract import ProbeEnvironment, Shot
+from pathbudget.probes.clock import StampedInterval
+from pathbudget.probes.contract import Shot
 from pathbudget.probes.failures import timed_out
 from pathbudget.probes.record import (
     ClockSource,
@@ -26,9 +24,10 @@ from pathbudget.probes.record import (
     Sample,
     Stage,
 )
-from pathbudget.probes.stream.connections import Connections, HeldConnection
+from pathbudget.probes.stream.connections import HeldConnection
 from pathbudget.probes.stream.lines import StreamFormatError
 from pathbudget.probes.stream.samples import missing, timed, valued
+from pathbudget.probes.stream.shots import Shared
 
 OK = 200
 OPENING_GRACE_NS = 20_000_000
@@ -51,48 +50,6 @@ class Ending(Enum):
 
     ABANDON = auto()
     GIVE_BACK = auto()
-
-
-@dataclass(slots=True)
-class Shared:
-    """What all shots of one probe share."""
-
-    environment: ProbeEnvironment
-    watcher: ClockWatcher
-    connections: Connections
-    default_port: int
-    early: bool = False
-    """Requests leave as early data (0-RTT), where a ticket allows it."""
-    running: "set[StreamAttempt]" = field(default_factory=set["StreamAttempt"])
-    _idle: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def begin(self, attempt: "StreamAttempt") -> None:
-        """Begin a shot, and keep it until it ends."""
-        self.running.add(attempt)
-        self._idle.clear()
-        attempt.begin()
-
-    def leave(self, attempt: "StreamAttempt") -> None:
-        """It has ended."""
-        self.running.discard(attempt)
-        if not self.running:
-            self._idle.set()
-
-    async def drain(self) -> None:
-        """Return when every shot has ended and no connection waits for a ticket."""
-        while self.running:
-            await self._idle.wait()
-        await self.connections.drain()
-
-    def close(self) -> None:
-        """Drop everything, without a sample."""
-        for attempt in tuple(self.running):
-            attempt.abandon()
-        self.connections.close()
-
-    def port_of(self, shot: Shot) -> int:
-        """The port that a shot goes to."""
-        return self.default_port if shot.target.port is None else shot.target.port
 
 
 class StreamAttempt:

@@ -17,7 +17,6 @@ from pathbudget.probes.contract import (
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.record import Metric
 from pathbudget.probes.stream.answer import CompletionAttempt, Question
-from pathbudget.probes.stream.attempt import Shared
 from pathbudget.probes.stream.connections import Connections
 from pathbudget.probes.stream.dialing import (
     CONNECTION_OPTIONS,
@@ -29,6 +28,7 @@ from pathbudget.probes.stream.dialing import (
     transport_of,
 )
 from pathbudget.probes.stream.prompts import MOST_TOKENS, Draw, fixed, from_file, lognormal
+from pathbudget.probes.stream.shots import Shared
 
 PORTS = {HTTPS: 443, HTTP: 80}
 BYTES_OF_A_WORD = 6

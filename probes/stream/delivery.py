@@ -13,10 +13,11 @@ from pathbudget.probes.record import ClockSource, Failure, Flag, Metric, Note, S
 from pathbudget.probes.reflector_http import STREAM_PATH, Chunk
 from pathbudget.probes.stream import buffering
 from pathbudget.probes.stream import chunk_times as times
-from pathbudget.probes.stream.attempt import Arrived, Shared, StreamAttempt
+from pathbudget.probes.stream.attempt import Arrived, StreamAttempt
 from pathbudget.probes.stream.json_lines import JsonLineParser
 from pathbudget.probes.stream.lines import StreamFormatError
 from pathbudget.probes.stream.samples import CLOCKS, missing, read_late_ns, timed, valued
+from pathbudget.probes.stream.shots import Shared
 from pathbudget.probes.stream.sse import EventParser
 
 SSE, CHUNKED, WEBSOCKET = "sse", "chunked", "websocket"

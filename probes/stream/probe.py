@@ -18,7 +18,6 @@ from pathbudget.probes.contract import (
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.record import Metric
 from pathbudget.probes.reflector_http import HTTPS_PORT
-from pathbudget.probes.stream.attempt import Shared
 from pathbudget.probes.stream.connections import Connections
 from pathbudget.probes.stream.delivery import (
     CHUNKED,
@@ -36,6 +35,7 @@ from pathbudget.probes.stream.dialing import (
     transport_of,
     websocket_dialer,
 )
+from pathbudget.probes.stream.shots import Shared
 
 _SMALLEST_CHUNK = 128
 """What a chunk is long at least: its own stamps."""
