@@ -56,6 +56,7 @@ class HttpAttempt:
         self._plan = shared.plan
         self._shot = shot
         self._told = Told(shot, Moment(shared.watcher.read()))
+        self._begin_ns = self._told.began.reading.monotonic_ns
         self._link: Link | None = None
         self._hop: Hop | None = None
         self._over = False
@@ -64,7 +65,7 @@ class HttpAttempt:
     def begin(self) -> None:
         """Take a connection that stands, or dial."""
         request = self._plan.request(self._authority())
-        plan, now_ns = self._plan, self._told.began.reading.monotonic_ns
+        plan, now_ns = self._plan, self._begin_ns
         if plan.keeps:
             idle_ns = plan.idle_ns if plan.mode is ConnectionMode.IDLE else 0
             link = self._shared.links.take(self._shot, now_ns, idle_ns)
@@ -105,6 +106,14 @@ class HttpAttempt:
         self._finish(keep=False)
 
     # HopUser
+
+    def hop_came(self) -> None:
+        """See `HopUser.hop_came`. Reading a flood of tiny pieces keeps the event loop: its alarms
+        come too late.
+        """
+        waited_ns = self._shared.environment.clock.monotonic_ns() - self._begin_ns
+        if waited_ns > self._shot.timeout_ns:
+            self._expire()
 
     def hop_over(self, hop: Hop) -> None:
         """See `HopUser.hop_over`."""
@@ -214,8 +223,7 @@ class HttpAttempt:
         self._alarm = self._alarm_after(self._shot.timeout_ns)
 
     def _alarm_after(self, span_ns: int) -> Cancellable:
-        due = self._told.began.reading.monotonic_ns + span_ns
-        return self._shared.environment.network.call_at(due, self._expire)
+        return self._shared.environment.network.call_at(self._begin_ns + span_ns, self._expire)
 
     def _expire(self) -> None:
         hop = self._hop

@@ -43,6 +43,10 @@ the first byte of a longer one is known by user space alone.
 """
 
 
+READ_AT_ONCE_BYTES = 8_192
+"""So many can hold hundreds of frames: who is told of them may look at the time in between."""
+
+
 @runtime_checkable
 class Tried(Protocol):
     """A stream that says what it is tried as, before it is known what it has become."""
@@ -202,12 +206,13 @@ class StreamHttpConnection:
     def received(self, data: bytes, moment: Moment) -> None:
         """See `carriers.StreamListener.received`."""
         self._latest = moment
-        stalled = self._exchanges.stalled
-        for event in self._exchanges.receive(data, moment):
-            if self._over:
-                return
-            self._take(event, moment)
-        self._flush(stalled, moment)
+        for at in range(0, len(data), READ_AT_ONCE_BYTES):
+            stalled = self._exchanges.stalled
+            for event in self._exchanges.receive(data[at : at + READ_AT_ONCE_BYTES], moment):
+                if self._over:
+                    return
+                self._take(event, moment)
+            self._flush(stalled, moment)
 
     def ended(self) -> None:
         """See `carriers.StreamListener.ended`."""

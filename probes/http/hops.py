@@ -20,7 +20,10 @@ MOST_DIGITS = 18
 
 
 class HopUser(Protocol):
-    """Whom a hop tells that it is over."""
+    """Whom a hop tells that some of its answer has come, and that it is over."""
+
+    def hop_came(self) -> None:
+        """Some of the body has come."""
 
     def hop_over(self, hop: "Hop") -> None:
         """The answer is whole, or there will be none."""
@@ -80,6 +83,7 @@ class Hop:
         """See `carriers.AnswerListener.body`."""
         del moment
         self.body_bytes += len(data)
+        self.user.hop_came()
 
     def complete(self, moment: Moment, notes: Mapping[str, Note]) -> None:
         """See `carriers.AnswerListener.complete`."""

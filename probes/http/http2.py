@@ -71,6 +71,7 @@ class Http2Exchanges:
         self._pieces: list[Outgoing] = []
         self._going = False
         """No other request may be sent."""
+        self._broken = False
         self._idle_frames = 0
 
     @property
@@ -119,6 +120,8 @@ class Http2Exchanges:
     def receive(self, data: bytes, moment: Moment) -> list[Event]:
         """See `Exchanges.receive`."""
         events: list[Event] = []
+        if self._broken:
+            return events
         try:
             for frame in self._cutter.feed(data, moment):
                 self._take_frame(frame, events)
@@ -128,7 +131,7 @@ class Http2Exchanges:
 
     def ended(self) -> list[Event]:
         """See `Exchanges.ended`."""
-        self._going = True
+        self._going = self._broken = True
         events: list[Event] = []
         for key, stream in tuple(self._streams.items()):
             self._drop(key)
@@ -266,7 +269,7 @@ class Http2Exchanges:
         self._stalled.discard(key)
 
     def _break_all(self, events: list[Event], failure: Failure) -> None:
-        self._going = True
+        self._going = self._broken = True
         for key in tuple(self._streams):
             self._drop(key)
         events.append(Broken(None, failure))

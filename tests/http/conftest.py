@@ -2,9 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from tests.http.nginx_server import Nginx, running
 
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.fake_collector import Collector
@@ -34,3 +35,14 @@ async def network() -> AsyncIterator[SystemNetwork]:
 @pytest.fixture
 def collector(network: SystemNetwork) -> Collector:
     return Collector(network, SystemClock())
+
+
+@pytest.fixture(scope="session")
+def nginx_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    yield from running(tmp_path_factory.mktemp("nginx"))
+
+
+@pytest.fixture
+def nginx(nginx_process: Nginx) -> Nginx:
+    nginx_process.forget()
+    return nginx_process

@@ -1,12 +1,12 @@
 """HTTP/1.1 without a socket: what is sent, what is taken from an answer, and what is not."""
 
 import pytest
+from tests.http.parts import get, moment, post
 
 from pathbudget.probes.http.exchanges import Body, Broken, Event, Head, Whole
 from pathbudget.probes.http.http1 import Http1Exchanges
 from pathbudget.probes.http.settings import Limits
 from pathbudget.probes.record import FailureKind, Stage
-from tests.http.parts import get, moment, post
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

@@ -3,6 +3,17 @@
 from collections.abc import Callable
 
 import pytest
+from tests.http.parts import (
+    Dialled,
+    H2Server,
+    Heard,
+    dial,
+    get,
+    moment,
+    post,
+    version_1,
+    version_2,
+)
 
 from pathbudget.probes.carriers import Phase, Request
 from pathbudget.probes.clock import StampedInterval
@@ -17,17 +28,6 @@ from pathbudget.probes.record import (
     Metric,
     Stage,
     Transport,
-)
-from tests.http.parts import (
-    Dialled,
-    H2Server,
-    Heard,
-    dial,
-    get,
-    moment,
-    post,
-    version_1,
-    version_2,
 )
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

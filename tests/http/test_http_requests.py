@@ -1,11 +1,11 @@
 """No word of a user's can become another header, another request or another host."""
 
 import pytest
+from tests.http.parts import get, post
 
 from pathbudget.probes.carriers import Request
 from pathbudget.probes.http.requests import authority_of, wrong_request
 from pathbudget.probes.record import Target
-from tests.http.parts import get, post
 
 GOOD = [
     get(),
