@@ -121,8 +121,10 @@ Start = Callable[..., AbstractAsyncContextManager[Serving]]
 
 
 @pytest.fixture
-def serving(certificates: Path) -> Start:
+def serving(certificates: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """``async with serving(idle_seconds=0.1) as one``: in this event loop, with these limits."""
+
+    monkeypatch.setattr("pathbudget.agents.reflector.serving.service.LOOK_SECONDS", 0.05)
 
     @contextlib.asynccontextmanager
     async def start(

@@ -10,7 +10,7 @@ from pathbudget.agents.reflector.serving.framing import PREFACE
 from pathbudget.agents.reflector.serving.http1 import Http1
 from pathbudget.agents.reflector.serving.http2 import Http2
 from pathbudget.agents.reflector.serving.pacing import StreamError, read_plan
-from pathbudget.agents.reflector.serving.quic_server import QuicSocket
+from pathbudget.agents.reflector.serving.quic_socket import QuicSocket
 from pathbudget.agents.reflector.serving.websocket import WebSocket
 from pathbudget.probes.channels import Datagram
 

@@ -79,4 +79,4 @@ def test_patience_ends_and_comes_back() -> None:
     patience = Patience(0, most=3, per_second=1)
     assert [patience.ends_with(1, 0) for _ in range(4)] == [False, False, False, True]
     assert not patience.ends_with(1, 3_000_000_000)
-    assert Limits().openings == Rates(500, 1_000)
+    assert Limits().openings == Rates(200, 400)

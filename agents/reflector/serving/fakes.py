@@ -7,7 +7,8 @@ from typing import Any, cast
 from pathbudget.agents.reflector.serving.limits import DEFAULT_LIMITS, Limits
 from pathbudget.agents.reflector.serving.moments import Came
 from pathbudget.agents.reflector.serving.pacing import Paced, Pacer
-from pathbudget.agents.reflector.serving.pages import Headers, Pages
+from pathbudget.agents.reflector.serving.pages import Pages
+from pathbudget.agents.reflector.serving.reply import Headers
 
 UNIX_NS = 1_790_000_000_000_000_000
 
@@ -63,18 +64,18 @@ class Said:
         self.leaving: list[tuple[Callable[[int], None], int]] = []
 
     def head(self, status: int, headers: Headers, *, end: bool) -> None:
-        """See `pages.Reply`."""
+        """See `reply.Reply`."""
         self.status, self.headers, self.ended = status, dict(headers), end
 
     def body(self, data: bytes, *, end: bool, left: Callable[[int], None] | None = None) -> None:
-        """See `pages.Reply`."""
+        """See `reply.Reply`."""
         self.pieces.append(data)
         self.ended = end
         if left is not None:
             self.leaving.append((left, self.clock.unix_ns() + 5_000))
 
     def stamps(self) -> bool:
-        """See `pages.Reply`."""
+        """See `reply.Reply`."""
         if self.stamping:
             for left, stamp in self.leaving:
                 left(stamp)
@@ -82,15 +83,15 @@ class Said:
         return self.stamping
 
     def full(self) -> bool:
-        """See `pages.Reply`."""
+        """See `reply.Reply`."""
         return self.is_full
 
     def read_no_more(self) -> None:
-        """See `pages.Reply`."""
+        """See `reply.Reply`."""
         self.cut = True
 
     def abort(self) -> None:
-        """See `pages.Reply`."""
+        """See `reply.Reply`."""
         self.aborted = True
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import h11
 
 from pathbudget.agents.reflector.serving.moments import Came
-from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Headers, Pages
+from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Pages
+from pathbudget.agents.reflector.serving.reply import Headers
 from pathbudget.agents.reflector.serving.websocket import WebSocket, accepted, rejects
 from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, HEAD, IDLE, Wire
 
@@ -25,7 +26,7 @@ SERVER = ("server", "pathbudget-reflector")
 
 
 class Http1:
-    """One connection; see `wire.Version`. Also the `pages.Reply` of its request under way."""
+    """One connection; see `wire.Version`. Also the `reply.Reply` of its request under way."""
 
     def __init__(self, pages: Pages, wire: Wire) -> None:
         self._pages = pages
@@ -58,7 +59,7 @@ class Http1:
             self._exchange.cancel()
 
     def head(self, status: int, headers: Headers, *, end: bool) -> None:
-        """See `pages.Reply.head`."""
+        """See `reply.Reply.head`."""
         if self._asked is not None and self._asked.websocket and status == 200:
             self._upgrade(headers)
             return
@@ -68,7 +69,7 @@ class Http1:
             self._end()
 
     def body(self, data: bytes, *, end: bool, left: Callable[[int], None] | None = None) -> None:
-        """See `pages.Reply.body`."""
+        """See `reply.Reply.body`."""
         if self._socket is not None:
             self._socket.send(data, end=end, left=left)
             if end:
@@ -79,21 +80,21 @@ class Http1:
             self._end()
 
     def stamps(self) -> bool:
-        """See `pages.Reply.stamps`."""
+        """See `reply.Reply.stamps`."""
         return self._wire.stamps()
 
     def full(self) -> bool:
-        """See `pages.Reply.full`."""
+        """See `reply.Reply.full`."""
         return self._wire.full()
 
     def read_no_more(self) -> None:
-        """See `pages.Reply.read_no_more`: the connection ends, for the rest cannot be skipped."""
+        """See `reply.Reply.read_no_more`: the connection ends, for the rest cannot be skipped."""
         if self._http.their_state is not h11.DONE:
             self._over = True
             self._wire.finish()
 
     def abort(self) -> None:
-        """See `pages.Reply.abort`."""
+        """See `reply.Reply.abort`."""
         self._wire.abort("faults")
 
     def _now_in(self, phase: str) -> None:

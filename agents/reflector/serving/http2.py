@@ -31,7 +31,8 @@ from pathbudget.agents.reflector.serving.framing import (
 )
 from pathbudget.agents.reflector.serving.limits import Patience
 from pathbudget.agents.reflector.serving.moments import Came
-from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Headers, Pages
+from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Pages
+from pathbudget.agents.reflector.serving.reply import Headers
 from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, IDLE, Wire
 
 LARGEST_FRAME = 16_384
@@ -202,7 +203,7 @@ def _cost(event: Event) -> int:
 
 
 class Http2Stream:
-    """One request on its connection; see `pages.Reply`."""
+    """One request on its connection; see `reply.Reply`."""
 
     def __init__(self, connection: Http2, number: int) -> None:
         self._connection = connection
@@ -214,31 +215,31 @@ class Http2Stream:
         """Whether the request is whole."""
 
     def head(self, status: int, headers: Headers, *, end: bool) -> None:
-        """See `pages.Reply.head`."""
+        """See `reply.Reply.head`."""
         self._http.send_headers(self._number, [(":status", str(status)), *headers], end_stream=end)
         self._connection.flush()
         if end:
             self._connection.forget(self._number)
 
     def body(self, data: bytes, *, end: bool, left: Callable[[int], None] | None = None) -> None:
-        """See `pages.Reply.body`. What flow control holds back is sent when it may be."""
+        """See `reply.Reply.body`. What flow control holds back is sent when it may be."""
         self._waiting.append((data, end, left))
         self.send_waiting()
 
     def stamps(self) -> bool:
-        """See `pages.Reply.stamps`."""
+        """See `reply.Reply.stamps`."""
         return self._connection.wire.stamps()
 
     def full(self) -> bool:
-        """See `pages.Reply.full`."""
+        """See `reply.Reply.full`."""
         return bool(self._waiting) or self._connection.wire.full()
 
     def read_no_more(self) -> None:
-        """See `pages.Reply.read_no_more`."""
+        """See `reply.Reply.read_no_more`."""
         self.asked = True
 
     def abort(self) -> None:
-        """See `pages.Reply.abort`."""
+        """See `reply.Reply.abort`."""
         self._connection.wire.abort("faults")
 
     def request_over(self, came: Came) -> None:

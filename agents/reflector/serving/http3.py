@@ -4,9 +4,9 @@ What aioquic keeps for a connection is bounded here: it makes room for everythin
 offset that was announced, and holds headers and unknown frames until they are whole.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
 
 from aioquic.h3.connection import ErrorCode, H3Connection
 from aioquic.h3.events import DataReceived, H3Event, HeadersReceived
@@ -23,17 +23,16 @@ from aioquic.quic.events import (
     StreamReset,
 )
 
+from pathbudget.agents.reflector.serving.http3_stream import Http3Stream, Left
 from pathbudget.agents.reflector.serving.limits import Patience
 from pathbudget.agents.reflector.serving.moments import Came
-from pathbudget.agents.reflector.serving.pages import Asked, Exchange, Headers, Pages
+from pathbudget.agents.reflector.serving.pages import Asked, Pages
 from pathbudget.agents.reflector.serving.wire import ANSWER, BODY, IDLE, SECOND_NS, overdue
 
 SIDE_STREAMS_BYTES = 1 << 20
 """On streams that carry no request, all together: settings, header compression."""
 MOST_REFUSED = 1_024
 """Requests that were answered before they were whole, and still are not."""
-
-Left = Callable[[int], None]
 
 
 class Endpoint(Protocol):
@@ -47,7 +46,7 @@ class Endpoint(Protocol):
         """Have `left` told the stamp of a datagram."""
 
     def stamps(self) -> bool:
-        """See `pages.Reply.stamps`."""
+        """See `reply.Reply.stamps`."""
         ...
 
     def known_as(self, connection: "Http3", cid: bytes) -> None:
@@ -128,10 +127,10 @@ class Http3:
         """When `tick` is due, monotonic seconds."""
         return self.quic.get_timer() if self.open else None
 
-    def transmit(self) -> int | None:
-        """Send what is to be sent; the key of the last datagram."""
+    def transmit(self) -> None:
+        """Send what is to be sent."""
         if not self.open:
-            return None
+            return
         now = self.pages.clock.monotonic_ns() / SECOND_NS
         key = None
         for payload, address in self.quic.datagrams_to_send(now):
@@ -139,7 +138,6 @@ class Http3:
             key = sent if sent is not None else key
         for stream in list(self._streams.values()):
             stream.note_leaving(key)
-        return key
 
     def abort(self, reason: str) -> None:
         """End it now. One datagram says so, to who has shown to be there: for a stranger it could
@@ -166,6 +164,14 @@ class Http3:
                 self.abort("over_patience")
                 return
         self.settle()
+
+    def stamps(self) -> bool:
+        """See `reply.Reply.stamps`."""
+        return self.endpoint.stamps()
+
+    def when_left(self, key: int, left: Left) -> None:
+        """See `http3_stream.Carrying.when_left`."""
+        self.endpoint.when_left(key, left)
 
     def settle(self) -> None:
         """Say what is waited for."""
@@ -256,7 +262,7 @@ class Http3:
             tuple(pair for pair in fields if not pair[0].startswith(":")),
             early=not self.complete,
         )
-        stream = self._streams[number] = Http3Stream(self, number)
+        stream = self._streams[number] = Http3Stream(self, number, self.pages.limits.backlog_bytes)
         self.since_ns = came.monotonic_ns
         stream.exchange = self.pages.ask(asked, stream, came)
         if event.stream_ended:
@@ -300,93 +306,6 @@ class Http3:
             stream.exchange_over()
         self._streams.clear()
         self.endpoint.gone(self, reason if self.complete else f"{reason}_in_handshake")
-
-
-@dataclass(slots=True)
-class Http3Stream:
-    """One request on its connection; see `pages.Reply`."""
-
-    connection: Http3
-    number: int
-    exchange: Exchange | None = None
-    asked: bool = False
-    """Whether the request is whole, or the rest of it of no interest."""
-    whole: bool = False
-    """Whether all of it has come."""
-    leaving: list[tuple[int, Left]] = field(default_factory=list[tuple[int, Left]])
-    """Offsets in the stream that are to leave, and who wants to know."""
-
-    def head(self, status: int, headers: Headers, *, end: bool) -> None:
-        """See `pages.Reply.head`."""
-        fields = [(name.encode(), value.encode()) for name, value in headers]
-        self._http().send_headers(self.number, [(b":status", b"%d" % status), *fields], end)
-        self._written(end=end)
-
-    def body(self, data: bytes, *, end: bool, left: Left | None = None) -> None:
-        """See `pages.Reply.body`."""
-        self._http().send_data(self.number, data, end)
-        if left is not None and (sender := self._sender()) is not None:
-            self.leaving.append((int(sender._buffer_stop), left))  # noqa: SLF001
-        self._written(end=end)
-
-    def stamps(self) -> bool:
-        """See `pages.Reply.stamps`."""
-        return self.connection.endpoint.stamps()
-
-    def full(self) -> bool:
-        """See `pages.Reply.full`."""
-        sender = self._sender()
-        if sender is None:
-            return False
-        kept = int(sender._buffer_stop - sender._buffer_start)  # noqa: SLF001
-        return kept > self.connection.pages.limits.backlog_bytes
-
-    def read_no_more(self) -> None:
-        """See `pages.Reply.read_no_more`."""
-        if not self.asked:
-            self.asked = True
-            self.connection.quic.stop_stream(self.number, ErrorCode.H3_NO_ERROR)
-
-    def abort(self) -> None:
-        """See `pages.Reply.abort`."""
-        self.connection.abort("faults")
-
-    def request_over(self, came: Came) -> None:
-        """The request is whole."""
-        self.whole = True
-        if not self.asked:
-            self.asked = True
-            if self.exchange is not None:
-                self.exchange.complete(came)
-
-    def exchange_over(self) -> None:
-        """Nobody wants an answer any more."""
-        self.leaving.clear()
-        if self.exchange is not None:
-            self.exchange.cancel()
-
-    def note_leaving(self, key: int | None) -> None:
-        """Datagrams were sent, the last with this key: what has left with them?"""
-        if not self.leaving or key is None:
-            return
-        sender = self._sender()
-        highest = int(sender.highest_offset) if sender is not None else self.leaving[-1][0]
-        while self.leaving and self.leaving[0][0] <= highest:
-            self.connection.endpoint.when_left(key, self.leaving.pop(0)[1])
-
-    def _written(self, *, end: bool) -> None:
-        self.connection.transmit()
-        if end:
-            self.connection.forget(self.number)
-
-    def _http(self) -> H3Connection:
-        assert self.connection.http is not None
-        return self.connection.http
-
-    def _sender(self) -> Any:
-        """The sending half of the stream in aioquic, which has no other word for how far it is."""
-        stream = self.connection.quic._streams.get(self.number)  # noqa: SLF001
-        return None if stream is None else stream.sender
 
 
 def _text(octets: bytes) -> str:

@@ -16,7 +16,7 @@ class Limits:
     """Open at once, TCP and QUIC together."""
     connections_per_network: int = 256
     """Of these from one /24, of IPv6 one /48."""
-    openings: Rates = Rates(500, 1_000)  # noqa: RUF009 (frozen)
+    openings: Rates = Rates(200, 400)  # noqa: RUF009 (frozen)
     """Connections per second: from one network, and in all. Each costs a handshake."""
     handshake_seconds: float = 10.0
     request_seconds: float = 10.0

@@ -10,36 +10,31 @@ request is answered with 425.
 
 import hmac
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 
 from pathbudget.agents.reflector.clocks import StampClock
 from pathbudget.agents.reflector.serving.limits import Limits
 from pathbudget.agents.reflector.serving.moments import Came
+from pathbudget.agents.reflector.serving.paced_stream import PacedStream
 from pathbudget.agents.reflector.serving.pacing import (
-    FULL_NS,
-    LAST_STAMPS_NS,
     SSE,
     Pacer,
     StreamError,
     StreamPlan,
-    framed,
-    padded,
     read_plan,
 )
+from pathbudget.agents.reflector.serving.reply import Headers, Reply
 from pathbudget.probes.reflector_http import (
     PING_PATH,
     RESIDENCE_HEADER,
     STREAM_PATH,
     UPLOAD_PATH,
-    Chunk,
     UploadReceipt,
 )
 
-Headers = tuple[tuple[str, str], ...]
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 GREETING = (
     b"A pathbudget reflector: it answers measurements and nothing else.\n"
@@ -69,30 +64,6 @@ class Asked:
     def header(self, name: str) -> str:
         """The first of that name, or nothing."""
         return next((value for key, value in self.headers if key == name), "")
-
-
-class Reply(Protocol):
-    """The way of one answer, in the version of its connection."""
-
-    def head(self, status: int, headers: Headers, *, end: bool) -> None:
-        """Begin the answer; `end` when that is all of it."""
-
-    def body(self, data: bytes, *, end: bool, left: Callable[[int], None] | None = None) -> None:
-        """Send a piece of the body; `left` gets the kernel's stamp of when its last byte left."""
-
-    def stamps(self) -> bool:
-        """Tell every `left` what the kernel has said until now; false where it says nothing."""
-        ...
-
-    def full(self) -> bool:
-        """Whether the other side does not take what was written: wait before writing more."""
-        ...
-
-    def read_no_more(self) -> None:
-        """Nothing more of this request is of interest."""
-
-    def abort(self) -> None:
-        """End the connection: something went wrong on our side of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +235,7 @@ class Exchange:
         self._answered = True
         kind = "text/event-stream" if plan.form == SSE else "application/x-ndjson"
         self._reply.head(200, self._timed((("content-type", kind),)), end=False)
-        self._stream = PacedStream(self._pages, plan, self._reply)
+        self._stream = PacedStream(self._pages.clock, self._pages.counts, plan, self._reply)
         self._pages.pacer.start(self._stream, self._pages.clock.monotonic_ns())
 
     def _timed(self, headers: Headers) -> Headers:
@@ -275,69 +246,3 @@ class Exchange:
             (RESIDENCE_HEADER, str(residence_ns)),
             ("server-timing", f"residence;dur={residence_ns / 1e6:.3f}"),
         )
-
-
-class PacedStream:
-    """One stream under way; see `pacing.Paced`."""
-
-    def __init__(self, pages: Pages, plan: StreamPlan, reply: Reply) -> None:
-        self._clock = pages.clock
-        self._counts = pages.counts
-        self._plan = plan
-        self._reply = reply
-        self._encode = msgspec.json.Encoder().encode
-        self._next = 0
-        self._start_ns = 0
-        self._known: list[tuple[int, int]] = []
-        self._stamped = 0
-        self._ended = False
-        self._counts["streams"] += 1
-
-    def cancel(self) -> None:
-        """Send nothing more."""
-        self._ended = True
-
-    def step(self, now_ns: int) -> int | None:
-        """See `pacing.Paced.step`."""
-        try:
-            return self._step(now_ns)
-        except Exception:  # noqa: BLE001
-            # One client's connection broke in a way of its own: the others' streams go on.
-            self._ended = True
-            self._reply.abort()
-            return None
-
-    def _step(self, now_ns: int) -> int | None:
-        if self._ended:
-            return None
-        plan, number = self._plan, self._next
-        if number == 0:
-            self._start_ns = now_ns
-        if self._reply.full():
-            return now_ns + FULL_NS
-        stamping = self._reply.stamps()
-        due_ns = number * plan.interval_ns
-        if number == plan.chunks:
-            waited_ns = now_ns - self._start_ns - due_ns
-            if stamping and self._stamped < number and waited_ns < LAST_STAMPS_NS:
-                return now_ns + FULL_NS
-            self._send(number, due_ns, last=True)
-            self._ended = True
-            return None
-        self._send(number, due_ns, last=False)
-        self._next += 1
-        return self._start_ns + self._next * plan.interval_ns
-
-    def _send(self, number: int, due_ns: int, *, last: bool) -> None:
-        known, self._known = tuple(self._known), []
-        sent_unix_ns = self._clock.unix_ns()
-        chunk = Chunk(n=number, due_ns=due_ns, sent_unix_ns=sent_unix_ns, left=known, last=last)
-        text = padded(chunk, self._encode, 0 if last else self._plan.octets)
-
-        def left(stamp_unix_ns: int) -> None:
-            self._stamped += 1
-            self._known.append((number, self._clock.of_kernel(stamp_unix_ns)))
-
-        data = framed(text, self._plan.form)
-        self._reply.body(data, end=last, left=None if last else left)
-        self._counts["chunks"] += 1

@@ -19,7 +19,8 @@ from pathbudget.probes.record import AddressFamily
 
 BACKLOG = 512
 ACCEPTS_PER_WAKE = 32
-READS_PER_WAKE = 64
+READS_PER_WAKE = 16
+"""Two for a record: then it is the turn of others, STAMP among them."""
 READ_BYTES = 65_536
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER on, 0 seconds: closing sends RST."""

@@ -13,7 +13,8 @@ from wsproto.events import CloseConnection, Ping, TextMessage
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from pathbudget.agents.reflector.serving.limits import Patience
-from pathbudget.agents.reflector.serving.pages import Asked, Headers, Pages
+from pathbudget.agents.reflector.serving.pages import Asked, Pages
+from pathbudget.agents.reflector.serving.reply import Headers
 from pathbudget.agents.reflector.serving.wire import Wire
 
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -17,11 +17,11 @@ class Wire(Protocol):
         """Send; `left` gets the kernel's stamp of its last byte."""
 
     def stamps(self) -> bool:
-        """See `pages.Reply.stamps`."""
+        """See `reply.Reply.stamps`."""
         ...
 
     def full(self) -> bool:
-        """See `pages.Reply.full`."""
+        """See `reply.Reply.full`."""
         ...
 
     def finish(self) -> None:
