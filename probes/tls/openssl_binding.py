@@ -25,7 +25,14 @@ _NAMES = (
     "X509_VERIFY_PARAM_set1_ip",
     "X509_VERIFY_PARAM_set_hostflags",
     "X509_verify_cert_error_string",
+    "BIO_free",
     "BIO_get_mem_data",
+    "BIO_new",
+    "BIO_s_mem",
+    "SSL_get_peer_cert_chain",
+    "i2d_X509_bio",
+    "sk_X509_num",
+    "sk_X509_value",
     "d2i_SSL_SESSION",
     "i2d_SSL_SESSION",
 )
@@ -99,6 +106,19 @@ def was_resumed(connection: SSL.Connection) -> bool:
 def unread_bytes(connection: SSL.Connection) -> int:
     """How much of what was put in has not been looked at yet."""
     count: int = lib.BIO_get_mem_data(_inner(connection, "_into_ssl"), ffi.new("char **"))
+    return count
+
+
+def chain_bytes(connection: SSL.Connection) -> int:
+    """Length of all certificates that the server sent (DER)."""
+    chain = lib.SSL_get_peer_cert_chain(_inner(connection, "_ssl"))
+    if chain == ffi.NULL:
+        return 0
+    sink = lib.BIO_new(lib.BIO_s_mem())
+    for number in range(lib.sk_X509_num(chain)):
+        lib.i2d_X509_bio(sink, lib.sk_X509_value(chain, number))
+    count: int = lib.BIO_get_mem_data(sink, ffi.new("char **"))
+    lib.BIO_free(sink)
     return count
 
 

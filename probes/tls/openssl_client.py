@@ -8,7 +8,7 @@ import contextlib
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL
 
 from pathbudget.probes.errors import ConfigError, Fault
@@ -35,6 +35,7 @@ class OpenSslLibrary:
         if binding.MISSING and settings.mode is not ConnectionMode.EARLY_DATA:
             problem = f"this version of pyOpenSSL does not reach {binding.MISSING[0]}"
             raise ConfigError([Fault("tls", "", problem, "pyOpenSSL 25.1 or newer")])
+        self.name = " ".join(SSL.OpenSSL_version(SSL.OPENSSL_VERSION).decode().split()[:2])
         self.messages: list[bytes] = []
         """The latest handshake messages, where early data is to be sent."""
         self._kept: object = None
@@ -42,11 +43,6 @@ class OpenSslLibrary:
             self.context = _context(settings)
             if settings.mode is ConnectionMode.EARLY_DATA:
                 self._kept = binding.hear_handshake(self.context, self.messages.append)
-
-    @property
-    def name(self) -> str:
-        """See `client_side.TlsLibrary.name`."""
-        return " ".join(SSL.OpenSSL_version(SSL.OPENSSL_VERSION).decode().split()[:2])
 
     @property
     def no_early_data(self) -> str:
@@ -156,8 +152,7 @@ class OpenSslClient:
 
     def certificate_bytes(self) -> int | None:
         """See `client_side.TlsClient.certificate_bytes`."""
-        chain = self._connection.get_peer_cert_chain(as_cryptography=True) or []
-        return sum(len(one.public_bytes(Encoding.DER)) for one in chain)
+        return binding.chain_bytes(self._connection)
 
     def start(self, early: bytes = b"") -> bytes:
         """See `client_side.TlsClient.start`."""

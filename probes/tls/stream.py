@@ -121,8 +121,9 @@ class TlsStream(Opening):
         self._listener = None
         self._alarm.cancel()
         self._wish.give_back()
-        if self._channel is not None:
-            self._channel.close()
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
         self._owner.forget(self)
 
     # Opening

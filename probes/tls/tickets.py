@@ -1,5 +1,6 @@
 """Session tickets: whose they are, how old, and why one is not at hand (RFC 8446, 4.6.1)."""
 
+import contextlib
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,10 +78,13 @@ class Tickets:
         self._too_large: set[Server] = set()
 
     def wanted(self, server: Server) -> bool:
-        """Whether another ticket is of use. Those that ripen make no room for younger ones."""
-        if not self._smallest_age_ns:
-            return True
-        return len(self._held.get(server, ())) < KEPT_PER_SERVER
+        """Whether another ticket is of use: one that is used again needs no second, and those that
+        ripen make no room for younger ones.
+        """
+        held = len(self._held.get(server, ()))
+        if self._reuse:
+            return not held
+        return not self._smallest_age_ns or held < KEPT_PER_SERVER
 
     def keep(self, server: Server, ticket: Ticket) -> None:
         """Keep a ticket for later, where it is of use."""
@@ -101,6 +105,11 @@ class Tickets:
             held.appendleft(ticket)
         else:
             held.append(ticket)
+
+    def drop(self, server: Server, ticket: Ticket) -> None:
+        """The server refused it: no reason to offer it again."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._held[server].remove(ticket)
 
     def take(self, server: Server, now_ns: int) -> Ticket | TicketWord:
         """A ticket to offer, which is not held any more; the word for why there is none."""

@@ -135,6 +135,8 @@ class Wish:
         if client.early_data is not EarlyData.NOT_SENT:
             notes["early_bytes"] = len(early)
         if self._offered is not None:
+            if not client.resumed:
+                self._tickets.drop(self._server, self._offered)
             word = TicketWord.ACCEPTED if client.resumed else TicketWord.REFUSED
             notes["ticket"] = word.value
         return {key: value for key, value in notes.items() if value != ""}

@@ -57,6 +57,13 @@ def test_reuse_offers_the_same_again() -> None:
     tickets = Tickets(reuse=True)
     tickets.keep(HERE, ticket("a"))
     assert {tickets.take(HERE, SECOND) for _ in range(3)} == {ticket("a")}
+    assert not tickets.wanted(HERE)
+    tickets.keep(HERE, ticket("b"))
+    assert tickets.take(HERE, SECOND) == ticket("a")
+    tickets.drop(HERE, ticket("a"))
+    tickets.drop(HERE, ticket("a"))
+    assert tickets.take(HERE, SECOND) is TicketWord.NONE
+    tickets.keep(HERE, ticket("a"))
     assert tickets.take(HERE, 3 * HOUR) is TicketWord.EXPIRED
 
 

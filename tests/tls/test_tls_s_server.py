@@ -93,28 +93,18 @@ async def test_the_server_takes_a_ticket_once(
 ) -> None:
     """Its replay protection: the second time it makes a full handshake, and drops early data."""
     server = s_server("-early_data", "-max_early_data", "4096")
-    options: dict[str, Any] = {"mode": "early_data", "ca_file": ca_file, "ticket_reuse": True}
-    probe = collector.open(TLS, options)
-    shots = [shot_at("127.0.0.1", seq=n, port=server.port, host="localhost") for n in range(2)]
-    probe.fire(shots[0])
-    await probe.drain()
-    (ticket,) = next(iter(probe._dialer.tickets._held.values()))  # type: ignore[attr-defined]
-    probe.fire(shots[1])
-    await probe.drain()
-    held = next(iter(probe._dialer.tickets._held.values()))  # type: ignore[attr-defined]
-    held.clear()
-    held.append(ticket)
-    probe.fire(shot_at("127.0.0.1", seq=2, port=server.port, host="localhost"))
-    await probe.drain()
-    probe.close()
-    first, second, third = collector.of("tls_handshake")
-    assert (first.mode, second.mode, third.mode) == (COLD, EARLY, EARLY)
+    handshakes = await shoot(
+        collector, server.port, 4, mode="early_data", ca_file=ca_file, ticket_reuse=True
+    )
+    assert [sample.mode for sample in handshakes] == [COLD, EARLY, EARLY, EARLY]
+    _, second, third, fourth = handshakes
     assert second.failure is None
     assert third.failure is not None
     assert third.failure.kind is FailureKind.EARLY_DATA_REJECTED
     assert third.failure.detail == "the server did not accept the session ticket"
     assert (third.notes or {})["ticket"] == "refused by the server"
-    assert server.count("Early data received") == 1
+    assert fourth.failure is None  # with the ticket of the full handshake
+    assert server.count("Early data received") == 2
 
 
 async def test_a_certificate_of_ours_that_is_missing_shows_after_the_handshake(

@@ -288,6 +288,33 @@ def test_a_ticket_of_absurd_size_is_not_offered(
     assert heard.opened_as[0].notes["ticket"] == "too large"
 
 
+@pytest.mark.parametrize("how", ["close", "abandon"])
+@pytest.mark.parametrize("mode", [ConnectionMode.COLD, ConnectionMode.RESUMED])
+def test_a_listener_may_end_it_as_soon_as_it_stands(
+    fake: FakeNetwork,
+    tls_path: FakePath,
+    fake_collector: Collector,
+    ca_file: str,
+    mode: ConnectionMode,
+    how: str,
+) -> None:
+    dialer = TlsStreamDialer(environment(fake_collector), TlsSettings(ca_file=ca_file, mode=mode))
+    streams: list[Any] = []
+
+    class Hasty(Recorder):
+        def opened(self, opened: Opened) -> None:
+            super().opened(opened)
+            getattr(streams[0], how)()
+
+    heard = Hasty()
+    streams.append(dialer.prepare(shot_at("192.0.2.1", host="site.example"), heard, early=b"x"))
+    streams[0].begin()
+    fake.clock.advance(3_000 * MS)
+    assert (len(heard.opened_as), heard.failures, heard.ends) == (1, [], 0)
+    assert not dialer._alive
+    assert streams[0].write(b"too late") == 0
+
+
 def test_a_stream_that_is_closed_or_abandoned_while_it_opens_says_nothing(
     fake: FakeNetwork, tls_path: FakePath, fake_collector: Collector, ca_file: str
 ) -> None:
@@ -302,3 +329,36 @@ def test_a_stream_that_is_closed_or_abandoned_while_it_opens_says_nothing(
             assert heard.failures == []
             assert len(heard.opened_as) <= 1
             assert not dialer._alive
+
+
+@pytest.mark.needs("nginx")
+async def test_early_bytes_leave_with_the_hello_and_are_answered(
+    dial: Dial, nginx: Any, until: Until
+) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    dialer, stream, heard = dial(nginx.early, early=request, mode=ConnectionMode.EARLY_DATA)
+    await until(lambda: heard.data.endswith(b"hi"))
+    assert heard.opened_as[0].mode is ConnectionMode.COLD
+    stream.close()
+    await dialer.drain()
+    heard = Recorder()
+    shot = shot_at("127.0.0.1", port=nginx.early, host="localhost")
+    stream = dialer.dial(shot, heard, early=request)
+    await until(lambda: heard.data.endswith(b"hi"))
+    (opened,) = heard.opened_as
+    assert opened.mode is ConnectionMode.EARLY_DATA
+    assert [phase.metric for phase in opened.phases] == [Metric.CONNECT]
+    handshake = opened.beside[0]
+    assert (handshake.metric, opened.beside[1].metric) == (
+        Metric.TLS_HANDSHAKE,
+        Metric.CLIENT_COMPUTE,
+    )
+    ((last, left),) = heard.left
+    assert last == len(request) - 1
+    assert left.kernel_unix_ns == handshake.began.kernel_unix_ns
+    assert heard.data.startswith(b"HTTP/1.1 200")
+    assert stream.write(request) == 2 * len(request) - 1
+    await until(lambda: heard.data.count(b"HTTP/1.1 200") == 2)
+    stream.close()
+    await dialer.drain()
+    assert [line[1] for line in nginx.said(nginx.early, 3)] == ["-", "1", "-"]
