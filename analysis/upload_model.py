@@ -61,9 +61,9 @@ class Term(StrEnum):
 @dataclass(frozen=True, slots=True)
 class UploadPath:
     """What the bytes travel over. `initial_segments` is the window when the request leaves: that of
-    a new connection, and of one that lay idle (Linux ``tcp_slow_start_after_idle``); of a warm one
-    what TCP_INFO says. `flow_window` in bytes, `rate` in bits per second; None: no such limit.
-    `pacing_gain` is that of a sender that paces, beyond the first `unpaced_segments`.
+    a new connection; of one that lay idle `window_after_idle`; of a warm one what TCP_INFO says.
+    `flow_window` in bytes, `rate` in bits per second; None: no such limit. `pacing_gain` is that of
+    a sender that paces, beyond the first `unpaced_segments`.
     """
 
     round_trip_ns: int
@@ -133,6 +133,21 @@ def wire_bytes(
         body += FRAME_OVERHEAD * (1 + math.ceil(body / FRAME_BYTES))
     plain = body + header_bytes
     return plain + RECORD_OVERHEAD * math.ceil(plain / RECORD_BYTES)
+
+
+def window_after_idle(
+    segments: int, idle_ns: int, timeout_ns: int, initial: int = INITIAL_SEGMENTS
+) -> int:
+    """What is left of a window after lying idle: half of it per retransmission timeout, not less
+    than the initial one (Linux tcp_cwnd_restart, after RFC 2861; RFC 5681 would take all at once).
+    """
+    if timeout_ns <= 0:
+        raise ValueError("a retransmission timeout must be positive")
+    least = min(initial, segments)
+    while idle_ns > timeout_ns and segments > least:
+        segments //= 2
+        idle_ns -= timeout_ns
+    return max(segments, least)
 
 
 def model_upload(size: int, path: UploadPath) -> ModelledUpload:

@@ -15,6 +15,7 @@ from pathbudget.analysis.upload_model import (
     UploadPath,
     Version,
     model_upload,
+    window_after_idle,
     wire_bytes,
 )
 
@@ -102,6 +103,14 @@ def test_pacing_of_bbr_spreads_flights_but_adds_none() -> None:
     assert 0 < paced.waits_ns[Term.PACING] < RTT // 2
     short = model_upload(4_000, UploadPath(RTT, pacing_gain=BBR_GAIN))
     assert short.waits_ns[Term.PACING] == 0
+
+
+@pytest.mark.parametrize(
+    ("segments", "idle_ms", "expected"),
+    [(56, 0, 56), (56, 240, 56), (56, 241, 28), (56, 481, 14), (56, 2_000, 10), (7, 2_000, 7)],
+)
+def test_idle_halves_the_window_per_timeout(segments: int, idle_ms: int, expected: int) -> None:
+    assert window_after_idle(segments, idle_ms * MS, 240 * MS) == expected
 
 
 def test_what_is_put_around_a_body() -> None:
