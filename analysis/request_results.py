@@ -182,6 +182,8 @@ class UploadSummary(RequestResult, frozen=True):
     family: str | None
     transport: str
     mode: str
+    version: str
+    """Of HTTP."""
     bytes: int
     n: int
     losses: int
@@ -193,7 +195,9 @@ class UploadSummary(RequestResult, frozen=True):
     """Measured less model, paired: its median. Above zero the model is too short."""
     acknowledged_p50_ms: float | None
     flights_model: int
-    flights_measured: float | None
+    flights_seen: int | None
+    """Median of the flights that the packets left in; None where the probe did not see them."""
+    round_trips_measured: float | None
     """Median of upload / round trip."""
     flow_stalls: int
     retransmitted: int

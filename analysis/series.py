@@ -12,7 +12,7 @@ connects, and a number among the refusals.
 import bisect
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -81,10 +81,11 @@ OTHER_MODE = {
 """Connections that turned out to be of another mode than the one asked for: what, and why."""
 
 VARIANTS = {
-    "dns": ("transport", "protocol"),
+    "dns": ("transport",),
     "http": ("version",),
-    "upload": ("bytes", "tokens", "version"),
+    "upload": ("version",),
     "token_stream": ("form", "version"),
+    "completion": ("model", "version"),
 }
 """Options that make several series of one probe, by probe."""
 
@@ -230,15 +231,27 @@ def transport_of(measurement: Measurement, metric: str = "") -> Transport | None
     return None
 
 
+BYTES_PER_TOKEN = 4
+
+
+def asked_bytes(options: Mapping[str, object]) -> int | None:
+    """How many bytes the options of a measurement ask for."""
+    size, tokens = options.get("bytes"), options.get("tokens")
+    if isinstance(size, int) and size > 0:
+        return size
+    if isinstance(tokens, int) and tokens > 0:
+        each = options.get("bytes_per_token")
+        return round(tokens * (each if isinstance(each, int | float) else BYTES_PER_TOKEN))
+    return None
+
+
 def variant_of(measurement: Measurement) -> str:
     """Options that tell the series of one probe apart, as words."""
-    options = (
-        (name, measurement.options.get(name)) for name in VARIANTS.get(measurement.probe, ())
-    )
-    given = [(name, value) for name, value in options if value not in (None, "", 0)]
-    return " ".join(
-        f"{value} {name}" if isinstance(value, int) else str(value) for name, value in given
-    )
+    options, words = measurement.options, list[str]()
+    if measurement.probe == "upload" and (size := asked_bytes(options)) is not None:
+        words.append(f"{size} bytes")
+    names = VARIANTS.get(measurement.probe, ())
+    return " ".join([*words, *(str(options[name]) for name in names if options.get(name))])
 
 
 class SeriesCollector:

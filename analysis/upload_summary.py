@@ -3,7 +3,7 @@
 import numpy as np
 
 from pathbudget.analysis.request import beside
-from pathbudget.analysis.request_numbers import median_ms, quantile_ms, signed_quantile_ms
+from pathbudget.analysis.request_numbers import median_ms, middle, quantile_ms, signed_quantile_ms
 from pathbudget.analysis.request_results import UploadSummary
 from pathbudget.analysis.series import Track
 from pathbudget.analysis.slow_start import flights
@@ -39,6 +39,7 @@ def summarise_uploads(
         transport=key.carrier,
         mode=key.mode,
         bytes=key.bytes,
+        version=key.version,
         n=track.n,
         losses=track.losses,
         measured_p50_ms=quantile_ms(track, 0.5, confidence),
@@ -47,7 +48,8 @@ def summarise_uploads(
         model_error_ms=signed_quantile_ms((track.values_ns - modelled)[both], 0.5, confidence),
         acknowledged_p50_ms=median_ms(acknowledged),
         flights_model=flights(key.bytes),
-        flights_measured=float(np.median(ratios)) if len(ratios) else None,
+        round_trips_measured=float(np.median(ratios)) if len(ratios) else None,
+        flights_seen=middle(uploads.flights),
         flow_stalls=uploads.flow_stalls,
         retransmitted=uploads.retransmitted,
         refused_status=uploads.refused_status,

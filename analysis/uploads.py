@@ -18,11 +18,9 @@ import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.results import Carriage, Carrier, Mode
-from pathbudget.analysis.series import LOST, Track
+from pathbudget.analysis.series import LOST, Track, asked_bytes
 from pathbudget.analysis.shots import Shot, ShotKey, usable_ns, whole_note
 from pathbudget.probes.record import ConnectionMode, FailureKind, Flag, Measurement, Metric
-
-BYTES_PER_TOKEN = 4
 
 
 class UploadKey(NamedTuple):
@@ -35,6 +33,8 @@ class UploadKey(NamedTuple):
     carrier: Carrier
     mode: Mode
     bytes: int
+    version: str
+    """Of HTTP."""
 
     @property
     def carriage(self) -> Carriage:
@@ -56,6 +56,8 @@ class Uploads:
     vantages: npt.NDArray[np.int64]
     flow_stalls: int = 0
     retransmitted: int = 0
+    flights: tuple[int, ...] = ()
+    """Flights that each upload left in, where the probe saw them."""
     refused_status: int = 0
     """Uploads that were answered with a status that is none of success: no sink is there."""
 
@@ -88,6 +90,7 @@ class _Growing:
     acknowledged: "array[float]" = field(default_factory=lambda: array("d"))
     vantages: list[str] = field(default_factory=list[str])
     counts: Counter[str] = field(default_factory=Counter[str])
+    flights: list[int] = field(default_factory=list[int])
 
 
 class UploadCollector:
@@ -102,12 +105,15 @@ class UploadCollector:
         if measurement.probe != "upload" or carrier not in list(Carrier):  # not over plain TCP
             return
         asked, carrier = asked_bytes(measurement.options), Carrier(carrier)
+        version = str(measurement.options.get("version") or "")
         for shot in shots:
             size = whole_note(shot.notes(), "bytes", "body_bytes") or asked
             mode = mode_of(shot, measurement)
             upload = _upload_ns(shot)
             if size and mode is not None and upload is not None:
-                key = UploadKey(at.region, at.site, at.target, at.family, carrier, mode, size)
+                key = UploadKey(
+                    at.region, at.site, at.target, at.family, carrier, mode, size, version
+                )
                 group = self._groups.setdefault(key, _Growing())
                 _append(group, shot, upload, measurement.vantage.name)
 
@@ -115,17 +121,6 @@ class UploadCollector:
         """All groups in their order; `vantages` are their numbers by name."""
         order = sorted(self._groups, key=lambda key: tuple(f"{part:>12}" for part in map(str, key)))
         return tuple(_finished(key, self._groups[key], vantages) for key in order)
-
-
-def asked_bytes(options: Mapping[str, object]) -> int | None:
-    """How many bytes the options of a measurement ask for."""
-    size, tokens = options.get("bytes"), options.get("tokens")
-    if isinstance(size, int) and size > 0:
-        return size
-    if isinstance(tokens, int) and tokens > 0:
-        each = options.get("bytes_per_token")
-        return round(tokens * (each if isinstance(each, int | float) else BYTES_PER_TOKEN))
-    return None
 
 
 def mode_of(shot: Shot, measurement: Measurement) -> Mode | None:
@@ -157,8 +152,12 @@ def _append(group: _Growing, shot: Shot, upload: float, vantage: str) -> None:
     group.vantages.append(vantage)
     failures = (sample.failure for sample in shot.samples.values() if sample.failure is not None)
     group.counts["status"] += any(failure.kind is FailureKind.STATUS for failure in failures)
-    group.counts["stall"] += Flag.FLOW_STALL in shot.flags()
-    group.counts["retransmitted"] += bool(whole_note(shot.notes(), "retransmits", "retransmitted"))
+    notes = shot.notes()
+    stalled = Flag.FLOW_STALL in shot.flags() or bool(whole_note(notes, "flow_stalls"))
+    group.counts["stall"] += stalled
+    group.counts["retransmitted"] += bool(whole_note(notes, "retransmits"))
+    if (flights := whole_note(notes, "flights")) is not None:
+        group.flights.append(flights)
 
 
 def _finished(key: UploadKey, group: _Growing, vantages: Mapping[str, int]) -> Uploads:
@@ -174,6 +173,7 @@ def _finished(key: UploadKey, group: _Growing, vantages: Mapping[str, int]) -> U
         vantages=numbers[order],
         flow_stalls=group.counts["stall"],
         retransmitted=group.counts["retransmitted"],
+        flights=tuple(group.flights),
         refused_status=group.counts["status"],
     )
 
@@ -181,9 +181,17 @@ def _finished(key: UploadKey, group: _Growing, vantages: Mapping[str, int]) -> U
 def of_path(
     uploads: Iterable[Uploads], target: str, family: str | None
 ) -> dict[tuple[Carriage, int], Uploads]:
-    """Uploads to one target, by carriage and bytes, of which at least one arrived."""
-    return {
-        (one.key.carriage, one.key.bytes): one
-        for one in uploads
-        if one.key.target == target and one.key.family == family and one.losses < one.n
-    }
+    """Uploads to one target, by carriage and bytes, of which at least one arrived.
+
+    Of several versions of HTTP over one transport that with the most uploads: a mixture of windows
+    would be no number of either.
+    """
+    found: dict[tuple[Carriage, int], Uploads] = {}
+    for one in uploads:
+        key = one.key
+        if (key.target, key.family) != (target, family) or one.losses == one.n:
+            continue
+        known = found.get((key.carriage, key.bytes))
+        if known is None or one.n > known.n:
+            found[key.carriage, key.bytes] = one
+    return found

@@ -1,6 +1,7 @@
 """`pathbudget check HOST...`: a quick look from this machine, no files needed."""
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,17 @@ SixOption = Annotated[bool, typer.Option("--ipv6", "-6", help="IPv6 only.")]
 InsecureOption = Annotated[
     bool, typer.Option("--insecure", help="Do not verify certificates (samples are marked).")
 ]
+CaFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        metavar="PEM",
+        help="Authorities to trust instead of the system's.",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON.")]
 DurationOption = Annotated[
     str | None,
@@ -50,9 +62,10 @@ def check(
     ipv4: FourOption = False,
     ipv6: SixOption = False,
     insecure: InsecureOption = False,
+    ca_file: CaFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Resolve, ICMP, TCP, TLS full and resumed: what the network leaves of each tier.
+    """Resolve, ICMP, TCP, TLS and QUIC in every mode: what the network leaves of each tier.
 
     Takes some five seconds, and up to 15 while more samples may decide a verdict. PLACE is a
     shipped place (dallas) or LATITUDE,LONGITUDE.
@@ -67,7 +80,7 @@ def check(
     duration_ns = _duration(duration) if duration else None
 
     from pathbudget.agents.quick.hosts import parse_host, parse_place
-    from pathbudget.agents.quick.look import look
+    from pathbudget.agents.quick.look import Trust, look
     from pathbudget.agents.quick.open_verdicts import more_would_help
     from pathbudget.probes.record import AddressFamily
 
@@ -77,7 +90,7 @@ def check(
     looked = look(
         checked,
         family=AddressFamily.IPV4 if ipv4 else AddressFamily.IPV6 if ipv6 else None,
-        verify=not insecure,
+        trust=Trust(verify=not insecure, ca_file=str(ca_file.resolve()) if ca_file else ""),
         duration_ns=duration_ns,
         decided=lambda found: not more_would_help(_evaluation(found, checked, here)),
     )

@@ -1,6 +1,7 @@
 """Measures a few hosts for a few seconds, in this process, into memory."""
 
 import asyncio
+import importlib.util
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -16,11 +17,17 @@ from pathbudget.agents.campaign.unresolved import nothing_sent
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.quick.hosts import CheckedHost, Place
 from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.contract import Option
+from pathbudget.probes.contract import Option, Options
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.network import SystemNetwork
-from pathbudget.probes.record import AddressFamily, Measurement, Target, Vantage
-from pathbudget.probes.table import probe_table
+from pathbudget.probes.record import (
+    AddressFamily,
+    ConnectionMode,
+    Measurement,
+    Target,
+    Vantage,
+)
+from pathbudget.probes.table import check_options, probe_table
 from pathbudget.sites.catalogue import Catalogue, Region, Site
 from pathbudget.sites.shipped import shipped_catalogue
 
@@ -47,6 +54,18 @@ class Looked:
     unsent: dict[str, str] = field(default_factory=dict[str, str])
 
 
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Which certificates are believed."""
+
+    verify: bool = True
+    ca_file: str = ""
+
+    def options(self, mode: ConnectionMode) -> dict[str, Option]:
+        """Options of a probe that shakes hands."""
+        return {"mode": mode.value, "verify": self.verify, "ca_file": self.ca_file}
+
+
 Decided = Callable[[Sequence[Measurement]], bool]
 
 
@@ -54,18 +73,22 @@ def series_of(
     host: CheckedHost,
     family: AddressFamily | None,
     *,
-    verify: bool,
+    trust: Trust,
     duration_ns: int = DURATION_NS,
     icmp: bool = True,
 ) -> list[SeriesPlan]:
-    """ICMP, TCP, TLS full and resumed towards one host; without ICMP, TCP as often as that."""
+    """ICMP, TCP, and every mode of TLS and QUIC that this installation can do, towards one host;
+    without ICMP, TCP as often as that.
+    """
     echo = max(DURATION_NS // ECHOES, duration_ns // MOST_ECHOES)
     handshake = max(DURATION_NS // HANDSHAKES, duration_ns // MOST_HANDSHAKES)
     plans: list[tuple[str, str, int, dict[str, Option]]] = [
         ("icmp", "icmp", echo, {}),
         ("tcp", "tcp", handshake if icmp else echo, {}),
-        ("tls-cold", "tls", handshake, {"mode": "cold", "verify": verify}),
-        ("tls-resumed", "tls", handshake, {"mode": "resumed", "verify": verify}),
+        *(
+            (f"{probe}-{mode}", probe, handshake, trust.options(mode))
+            for probe, mode in handshakes_at_hand()
+        ),
     ]
     target = Target(name=host.text, host=host.host, site=host.text, port=host.port)
     return [
@@ -77,17 +100,33 @@ def series_of(
             timeout_ns=TIMEOUT_NS,
             schedule=ScheduleKind.PERIODIC,
             family=family,
-            options=options,
+            options=_whole(kind, options),
         )
         for label, kind, interval_ns, options in plans
     ]
+
+
+def _whole(kind: str, options: dict[str, Option]) -> Options:
+    """The options with the defaults of the probe filled in."""
+    whole, faults = check_options(probe_table()[kind], options, "", kind)
+    assert not faults, faults
+    return whole
+
+
+def handshakes_at_hand() -> list[tuple[str, ConnectionMode]]:
+    """Probe and mode of every handshake that the libraries which are installed can do."""
+    plain = [ConnectionMode.COLD, ConnectionMode.RESUMED]
+    early = [ConnectionMode.EARLY_DATA]
+    tls = plain + (early if importlib.util.find_spec("OpenSSL") else [])
+    quic = plain + early if importlib.util.find_spec("aioquic") else []
+    return [("tls", mode) for mode in tls] + [("quic", mode) for mode in quic]
 
 
 def look(
     hosts: Sequence[CheckedHost],
     *,
     family: AddressFamily | None,
-    verify: bool,
+    trust: Trust,
     duration_ns: int | None = None,
     decided: Decided = lambda _: True,
 ) -> Looked:
@@ -106,7 +145,7 @@ def look(
     series = [
         one
         for host in found
-        for one in series_of(host, family, verify=verify, duration_ns=asked, icmp=icmp)
+        for one in series_of(host, family, trust=trust, duration_ns=asked, icmp=icmp)
     ]
     run_id = f"check-{secrets.token_hex(4)}"
     asyncio.run(_run(_plan(series, asked, run_id), looked))
@@ -149,7 +188,7 @@ async def _that_resolve(
     network = SystemNetwork()
     try:
         names = Names(network)
-        plans = [series_of(host, family, verify=False)[0] for host in hosts]
+        plans = [series_of(host, family, trust=Trust())[0] for host in hosts]
         found = await asyncio.gather(*(addresses_of(plan, names) for plan in plans))
     finally:
         network.close()

@@ -8,22 +8,41 @@ from rich.text import Text
 
 from pathbudget.analysis.results import (
     BudgetLine,
+    Carrier,
+    Direction,
     Evaluation,
     FindingKind,
+    Mode,
     Quantile,
     Summary,
+    TierInfo,
     Verdict,
 )
 
-ORDER = ("resolve", "rtt", "connect", "connect_refused", "tls_handshake", "setup")
+ORDER = (
+    "resolve",
+    "rtt",
+    "connect",
+    "connect_refused",
+    "tls_handshake",
+    "quic_handshake",
+    "setup",
+)
 NAMES = {
     "resolve": "resolve",
     "rtt": "ICMP RTT",
     "connect": "TCP connect",
     "connect_refused": "TCP refusal",
     "tls_handshake": "TLS flight",
+    "quic_handshake": "QUIC flight",
     "setup": "set-up",
 }
+MODES = {"early_data": "0-RTT"}
+"""Shorter words than those of the records."""
+CONNECTIONS = (
+    *((Carrier.TLS, mode) for mode in (Mode.WARM, Mode.EARLY_DATA, Mode.RESUMED, Mode.COLD)),
+    *((Carrier.QUIC, mode) for mode in (Mode.WARM, Mode.EARLY_DATA, Mode.RESUMED, Mode.COLD)),
+)
 STYLES = {
     Verdict.PASS: "green",
     Verdict.FAIL: "red",
@@ -38,6 +57,7 @@ def show(evaluation: Evaluation, hosts: Sequence[str], console: Console) -> None
         console.print(_measured(evaluation, host))
         console.print(_floor(evaluation, host), highlight=False)
         console.print(_tiers(evaluation, host))
+        console.print(_connections(evaluation, host))
         for reason in _undecided(evaluation, host):
             console.print(f"Undecided: {reason}", highlight=False)
         for finding in evaluation.findings:
@@ -47,7 +67,11 @@ def show(evaluation: Evaluation, hosts: Sequence[str], console: Console) -> None
 
 
 def _measured(evaluation: Evaluation, host: str) -> Table:
-    found = [one for one in evaluation.summaries if one.site == host and one.metric in ORDER]
+    found = [
+        one
+        for one in evaluation.summaries
+        if one.site == host and one.metric in ORDER and not _says_nothing_more(one)
+    ]
     addresses = sorted({one.address for one in found if one.address})
     title = f"{host}  {' '.join(addresses)}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
@@ -60,16 +84,23 @@ def _measured(evaluation: Evaluation, host: str) -> Table:
     return table
 
 
-def _order(summary: Summary) -> tuple[str, int, str, str]:
+def _says_nothing_more(summary: Summary) -> bool:
+    """Flights of QUIC where none came: the row of the set-ups says so."""
+    return summary.metric == "quic_handshake" and summary.losses == summary.n
+
+
+def _order(summary: Summary) -> tuple[str, int, bool, str, str]:
     family = summary.family or ""
-    return family, ORDER.index(summary.metric), summary.mode or "", summary.probe
+    return family, ORDER.index(summary.metric), summary.probe == "quic", summary.mode or "", ""
 
 
 def _row(summary: Summary) -> tuple[str, ...]:
     """A row of numbers, or the commonest failure where there is not one number."""
     name = NAMES[summary.metric]
-    if summary.mode and summary.metric in ("tls_handshake", "setup"):
-        name += f" {summary.mode}"
+    if summary.metric == "setup" and summary.transport == Carrier.QUIC:
+        name = f"QUIC {name}"
+    if summary.mode and summary.metric in ("tls_handshake", "quic_handshake", "setup"):
+        name += f" {MODES.get(summary.mode, summary.mode)}"
     if summary.metric in ("resolve", "connect", "connect_refused") and summary.probe != "tcp":
         name += f" ({summary.probe})"
     if summary.family == "ipv6":
@@ -111,6 +142,32 @@ def _tiers(evaluation: Evaluation, host: str) -> Table:
         if line.site == host and line.headline:
             table.add_row(*_tier_row(line))
     return table
+
+
+def _connections(evaluation: Evaluation, host: str) -> Table:
+    """What each kind of connection costs a request of each tier, at the median."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("network p50, ms", no_wrap=True)
+    for tier in evaluation.tiers:
+        table.add_column(tier.name, justify="right", no_wrap=True, overflow="ellipsis")
+    for carrier, mode in CONNECTIONS:
+        lines = [
+            next(
+                (line for line in evaluation.lines if _is_at(line, host, tier, carrier, mode)), None
+            )
+            for tier in evaluation.tiers
+        ]
+        if any(line is not None and line.n for line in lines):
+            over = "QUIC " if carrier is Carrier.QUIC else ""
+            values = (_ms(line.value_ms) if line and line.n else "" for line in lines)
+            table.add_row(f"{over}{MODES.get(mode, mode)}", *values)
+    return table
+
+
+def _is_at(line: BudgetLine, host: str, tier: TierInfo, carrier: Carrier, mode: Mode) -> bool:
+    place = (line.site, line.tier, line.direction, line.transport, line.mode)
+    wanted = (host, tier.name, Direction.NETWORK, carrier, mode)
+    return place == wanted and line.percentile == 50 and line.prompt_bytes == tier.prompt_bytes
 
 
 def _undecided(evaluation: Evaluation, host: str) -> Sequence[str]:

@@ -15,7 +15,7 @@ from pathbudget.analysis.report.document import (
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import NOT_KNOWN, bare_ms, fine_interval, fine_ms
 from pathbudget.analysis.request_results import UploadSummary
-from pathbudget.analysis.uploads import BYTES_PER_TOKEN
+from pathbudget.analysis.series import BYTES_PER_TOKEN
 
 ROWS = 1000
 
@@ -56,10 +56,16 @@ def _table(lookup: Lookup, uploads: tuple[UploadSummary, ...]) -> Table:
 
 def _row(lookup: Lookup, one: UploadSummary) -> Row:
     error = one.model_error_ms
-    flights = NOT_KNOWN if one.flights_measured is None else f"{one.flights_measured:.2f}"
+    took = NOT_KNOWN if one.round_trips_measured is None else f"{one.round_trips_measured:.2f}"
+    flights: tuple[str, ...] = (f"model {one.flights_model}",)
+    if one.flights_seen is not None:
+        flights = (f"{one.flights_seen} flights seen", *flights)
     return (
         *place_cells(lookup, one.region, one.site, one.target),
-        connection_words(one.transport, one.mode),
+        Cell(
+            connection_words(one.transport, one.mode),
+            (f"HTTP/{one.version}",) if one.version else (),
+        ),
         Cell(f"{one.bytes:,}", (f"{one.bytes / BYTES_PER_TOKEN:,.0f} tokens",)),
         Cell(f"{one.n:,}", (f"{one.losses:,} failed",)),
         bounded_cell(one.measured_p50_ms),
@@ -68,6 +74,6 @@ def _row(lookup: Lookup, one: UploadSummary) -> Row:
         NOT_KNOWN
         if error is None
         else Cell(fine_ms(error.value_ms), (fine_interval(error.low_ms, error.high_ms),)),
-        Cell(flights, (f"model {one.flights_model}",)),
+        Cell(took, flights),
         Cell(f"{one.flow_stalls:,}", (f"{one.retransmitted:,} retransmitted",)),
     )

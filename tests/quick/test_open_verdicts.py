@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from pathbudget.agents.quick.hosts import parse_host
-from pathbudget.agents.quick.look import LONGEST_NS, look, places_as_catalogue
+from pathbudget.agents.quick.look import LONGEST_NS, Trust, look, places_as_catalogue
 from pathbudget.agents.quick.open_verdicts import advice, more_would_help
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
 from pathbudget.analysis.results import Evaluation
@@ -91,7 +91,7 @@ def test_a_look_goes_on_until_it_is_decided_and_samples_what_decides() -> None:
         return len(asked) > 1
 
     host = parse_host("127.0.9.3:9", 443)
-    looked = look([host], family=AddressFamily.IPV4, verify=False, decided=decided)
+    looked = look([host], family=AddressFamily.IPV4, trust=Trust(verify=False), decided=decided)
     assert len(asked) == 2
     added = looked.measurements[asked[0] :]
     assert {one.probe for one in added} in ({"icmp"}, {"tcp"})

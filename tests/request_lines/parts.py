@@ -119,6 +119,7 @@ def uploads(
     setup_ms: float = 0.0,
     failure: Failure = TIMEOUT,
     flags: tuple[str, ...] = (),
+    version: str = "",
 ) -> Measurement:
     """Uploads of one size, each with the set-up that it waited for."""
     made: list[Sample] = []
@@ -127,7 +128,8 @@ def uploads(
         made.append(
             sample(i, Metric.UPLOAD, value, mode, failure=failure, flags=flags, offset_ms=setup_ms)
         )
-    return measurement(made, "upload", transport, options={"bytes": size, "mode": str(mode)})
+    options: dict[str, Option] = {"bytes": size, "mode": str(mode), "version": version}
+    return measurement(made, "upload", transport, options=options)
 
 
 def tier(

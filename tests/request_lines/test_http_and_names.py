@@ -12,6 +12,7 @@ from pathbudget.probes.record import (
     Flag,
     Measurement,
     Metric,
+    Note,
     Sample,
     Transport,
 )
@@ -23,7 +24,10 @@ def http(with_ms: list[float], without_ms: list[float | None], version: str = "2
     """Requests with credentials, and without where there is a number."""
     shots: list[Sample] = []
     for i, (one, other) in enumerate(zip(with_ms, without_ms, strict=True)):
-        notes = {"status": 200, "server_timing": "cache;dur=0.5, app;dur=3.25;desc=x"}
+        notes: dict[str, Note] = {
+            "status": 200,
+            "server_timing": "cache;dur=0.5, app;dur=3.25;desc=x",
+        }
         shots.append(sample(i, Metric.TTFB, one, WARM, notes=notes))
         shots.append(sample(i, Metric.SEND, 0.1, WARM))
         shots.append(sample(i, Metric.WAIT, one - 0.1, WARM))

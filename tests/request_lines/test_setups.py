@@ -23,6 +23,7 @@ from pathbudget.probes.record import (
     Flag,
     Measurement,
     Metric,
+    Note,
     Stage,
     Transport,
 )
@@ -38,8 +39,8 @@ def of_mode(evaluation: Evaluation, mode: ConnectionMode) -> SetupSummary:
 
 
 def test_what_a_ticket_saves_is_said_with_the_numbers_of_the_report() -> None:
-    cold = {"flight_bytes": 1110, "certificate_bytes": 800, "group": "x25519"}
-    resumed = {"flight_bytes": 245, "certificate_bytes": 0, "group": "x25519"}
+    cold: dict[str, Note] = {"flight_bytes": 1110, "certificate_bytes": 800, "group": "x25519"}
+    resumed: dict[str, Note] = {"flight_bytes": 245, "certificate_bytes": 0, "group": "x25519"}
     evaluation = evaluated(
         [
             echoes(),
@@ -121,7 +122,7 @@ def test_acceptance_by_the_age_of_tickets() -> None:
 def test_extra_round_trips_are_findings(
     transport: Transport, flag: Flag, kind: FindingKind, words: str
 ) -> None:
-    notes = {"flight_bytes": 20_752, "group": "secp384r1"}
+    notes: dict[str, Note] = {"flight_bytes": 20_752, "group": "secp384r1"}
     marked = setups(transport, COLD, [120.0] * 30, flags=(flag,), notes=notes)
     plain = setups(transport, COLD, [80.0] * 70, notes=notes)
     told = findings(evaluated([echoes(), marked, plain]))

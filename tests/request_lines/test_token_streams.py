@@ -18,11 +18,13 @@ from tests.request_lines.parts import (
 
 from pathbudget.analysis.report.markdown import render_markdown
 from pathbudget.analysis.results import Direction, FindingKind, Method, Mode
+from pathbudget.probes.contract import Option
 from pathbudget.probes.record import (
     ClockSource,
     ConnectionMode,
     Measurement,
     Metric,
+    Note,
     Sample,
     Stamps,
     Transport,
@@ -35,7 +37,7 @@ WARM = ConnectionMode.WARM
 def stream(seq: int, delays_ms: Sequence[float], expected: int | None = None) -> tuple[Sample, ...]:
     """Chunks sent every 33 ms, each delayed by so much beyond the first one's way."""
     began = START + seq * 60_000 * MS
-    notes = {"chunks_expected": expected or len(delays_ms)}
+    notes: dict[str, Note] = {"chunks_expected": expected or len(delays_ms)}
     made = [
         Sample(seq, Metric.TTFT, began, value_ns=40 * MS, mode=WARM, notes=notes),
     ]
@@ -62,7 +64,11 @@ def stream(seq: int, delays_ms: Sequence[float], expected: int | None = None) ->
 def streams(delays: Sequence[Sequence[float]], expected: int | None = None) -> Measurement:
     """One measurement of several streams."""
     made = [one for seq, each in enumerate(delays) for one in stream(seq, each, expected)]
-    options = {"interval_ms": float(INTERVAL_MS), "buffer_ms": 50.0, "form": "sse"}
+    options: dict[str, Option] = {
+        "interval_ms": float(INTERVAL_MS),
+        "buffer_ms": 50.0,
+        "form": "sse",
+    }
     return measurement(made, "token_stream", Transport.TLS, options=options)
 
 

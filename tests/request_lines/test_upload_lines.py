@@ -16,6 +16,7 @@ from tests.request_lines.parts import (
 )
 
 from pathbudget.analysis.results import Direction, FindingKind, Method, Mode, Verdict
+from pathbudget.analysis.series import asked_bytes
 from pathbudget.analysis.slow_start import extra_round_trips
 from pathbudget.probes.record import (
     ConnectionMode,
@@ -71,7 +72,7 @@ def test_the_error_of_the_model_is_shown(error_ms: float, flights: float) -> Non
     assert error is not None
     assert (error.value_ms, error.low_ms, error.high_ms) == (error_ms, error_ms, error_ms)
     assert found.flights_model == 2
-    assert found.flights_measured == pytest.approx(flights)
+    assert found.round_trips_measured == pytest.approx(flights)
 
 
 def test_failed_uploads_and_failed_set_ups_are_requests_that_failed() -> None:
@@ -120,3 +121,32 @@ def test_a_lost_echo_beside_an_upload_says_nothing_of_it() -> None:
     for direction, expected in ((Direction.INGRESS, 70.0), (Direction.NETWORK, 90.0)):
         found = line(evaluation, Mode.WARM, direction=direction, prompt_bytes=32_000)
         assert (found.losses, found.value_ms) == (0, expected)
+
+
+def test_versions_of_http_are_not_mixed() -> None:
+    """HTTP/2 waits for its window and HTTP/1.1 does not: each is a group, the larger has lines."""
+    slow = uploads(TLS, WARM, [130.0] * 100, size=32_000, version="2")
+    quick = uploads(TLS, WARM, [90.0] * N, size=32_000, version="1.1")
+    evaluation = evaluated([echoes(), slow, quick], tier(sizes=SIZES))
+    assert {(one.version, one.n) for one in evaluation.requests.uploads} == {("2", 100), ("1.1", N)}
+    found = line(evaluation, Mode.WARM, prompt_bytes=32_000)
+    assert (found.n, found.value_ms) == (N, 90.0)
+    assert {one.variant for one in evaluation.summaries if one.metric == "upload"} == {
+        "32000 bytes 2",
+        "32000 bytes 1.1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ({"bytes": 32_000, "tokens": 1_000}, 32_000),
+        ({"bytes": 0, "tokens": 8_000}, 32_000),
+        ({"tokens": 1_000, "bytes_per_token": 3.5}, 3_500),
+        ({}, None),
+        ({"tokens": "many"}, None),
+    ],
+    ids=["bytes", "tokens", "bytes per token", "nothing", "a word"],
+)
+def test_the_size_that_was_asked_for(options: dict[str, object], size: int | None) -> None:
+    assert asked_bytes(options) == size
