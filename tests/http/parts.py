@@ -1,6 +1,6 @@
 """A stream that a test plays by hand, who hears of it, and an h2 server in memory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +92,7 @@ class FakeStreams:
 
 @dataclass
 class Heard:
-    """An `OpeningListener` and an `AnswerListener`: what was told, in its order."""
+    """An `AnswerListener`: what was told, in its order."""
 
     events: list[str] = field(default_factory=list[str])
     left_at: tuple[Moment, Moment] | None = None
@@ -102,38 +102,31 @@ class Heard:
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()
     data: bytes = b""
-    pieces: int = 0
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
     failure: Failure | None = None
-    opened_as: Opened | None = None
-
-    def opened(self, opened: Opened) -> None:
-        self.events.append("opened")
-        self.opened_as = opened
 
     def left(self, first: Moment, last: Moment) -> None:
         self.events.append("left")
         self.left_at = (first, last)
 
-    def acknowledged(self, at: Moment) -> None:
+    def acknowledged(self, moment: Moment) -> None:
         self.events.append("acknowledged")
-        self.acknowledged_at = at
+        self.acknowledged_at = moment
 
-    def head(self, status: int, headers: tuple[tuple[str, str], ...], at: Moment) -> None:
+    def head(self, status: int, headers: tuple[tuple[str, str], ...], moment: Moment) -> None:
         self.events.append("head")
-        self.status, self.headers, self.head_at = status, headers, at
+        self.status, self.headers, self.head_at = status, headers, moment
 
-    def body(self, data: bytes, at: Moment) -> None:
+    def body(self, data: bytes, moment: Moment) -> None:
         self.data += data
-        self.pieces += 1
 
-    def complete(self, at: Moment, notes: Mapping[str, Note]) -> None:
+    def complete(self, moment: Moment, notes: Mapping[str, Note]) -> None:
         self.events.append("complete")
-        self.whole_at, self.notes = at, dict(notes)
+        self.whole_at, self.notes = moment, dict(notes)
 
-    def failed(self, *told: Any) -> None:
+    def failed(self, failure: Failure) -> None:
         self.events.append("failed")
-        self.failure = next(one for one in told if isinstance(one, Failure))
+        self.failure = failure
 
 
 class Opener:
@@ -210,8 +203,15 @@ class H2Server:
         self.events += self.h2.receive_data(data)
         return self.h2.data_to_send()
 
-    def answer(self, stream: int, body: bytes = b"hi", *, end: bool = True, **more: str) -> bytes:
-        headers = [(":status", "200"), *more.items()]
+    def answer(
+        self,
+        stream: int,
+        body: bytes = b"hi",
+        *,
+        end: bool = True,
+        more: Iterable[tuple[str, str]] = (),
+    ) -> bytes:
+        headers = [(":status", "200"), *more]
         self.h2.send_headers(stream, headers, end_stream=end and not body)
         if body:
             self.h2.send_data(stream, body, end_stream=end)

@@ -15,7 +15,7 @@ from tests.http.parts import (
     version_2,
 )
 
-from pathbudget.probes.carriers import Phase, Request
+from pathbudget.probes.carriers import Moment, Phase, Request
 from pathbudget.probes.clock import StampedInterval
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.fake_collector import shot_at
@@ -342,8 +342,8 @@ def test_a_listener_may_end_the_connection_in_the_middle_of_what_it_is_told(shot
     dialled.stream.stand()
 
     class Leaves(Heard):
-        def head(self, *told: object) -> None:
-            self.events.append("head")
+        def head(self, status: int, headers: tuple[tuple[str, str], ...], moment: Moment) -> None:
+            super().head(status, headers, moment)
             dialled.connection.abandon()
 
     heard = Leaves()

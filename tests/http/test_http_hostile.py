@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -24,7 +24,7 @@ Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[int]:
+async def serving(handler: Handler) -> AsyncGenerator[int]:
     """A server on loopback that does what it likes as soon as somebody connects."""
 
     async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
