@@ -10,10 +10,12 @@ from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_file import load_world
 from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.record import AddressFamily
+from pathbudget.probes.reflector_http import HTTPS_PORT
 from pathbudget.probes.table import probe_table
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "lab" / "campaign.toml"
+REQUESTS = ROOT / "examples" / "lab" / "requests.toml"
 
 
 def session_of(world: World) -> LabSession:
@@ -41,6 +43,22 @@ def test_the_example_measures_every_pair_of_the_example_world(tmp_path: Path) ->
     }
     addresses = {world.address_of(site) for site in world.sites}
     assert seen == {(region, address) for region in world.regions for address in addresses}
+
+
+def test_the_example_of_requests_reaches_the_site_that_answers(tmp_path: Path) -> None:
+    world = load_world(ROOT / "examples" / "world.toml")
+    file = tmp_path / "session.json"
+    file.write_bytes(session_of(world).encode())
+    with made_current(str(file)):
+        plan = load_campaign(REQUESTS, probe_table()).plan
+    ports = {
+        (series.kind, series.target.port)
+        for one in plan.vantages
+        for series in one.series
+        if series.kind != "icmp"
+    }
+    kinds = ("tls", "quic", "http", "upload", "token_stream")
+    assert ports == {(kind, HTTPS_PORT) for kind in kinds}
 
 
 def test_outside_of_a_lab_the_fault_says_what_is_missing() -> None:
