@@ -109,9 +109,9 @@ def _misfits(given: Mapping[str, Option], transport: str, mode: str) -> list[Fau
     if mode == "early_data" and transport == "doh":
         problem = "early_data, and a POST may not travel early (RFC 8470)"
         found.append(fault("mode", problem, "another transport, or resumed"))
-    for name in ("groups", "library"):
-        if given[name] != OPTIONS[name].default and transport == "doq":
-            found.append(fault(name, f"{name} with doq", "dot or doh"))
+    over_tcp = [one for one in ("groups", "library") if given[one] != OPTIONS[one].default]
+    if transport == "doq":
+        found.extend(fault(one, f"{one} with doq", "dot or doh") for one in over_tcp)
     if given["retries"] and transport != "udp":
         found.append(fault("retries", f"{transport} repeats by itself", "transport = udp"))
     return found

@@ -283,3 +283,18 @@ def test_nothing_is_remembered_for_ever(fake: FakeNetwork, fake_collector: Colle
     assert len(session._table._sendings) < 70
     assert not session._table._by_key
     assert not session.under_way
+
+
+def test_an_ipv6_address_may_be_written_in_any_way(
+    fake: FakeNetwork, fake_collector: Collector
+) -> None:
+    written = "2001:DB8:0::1"
+    fake.services[written, 5300] = Resolver(plainly)
+    probe = fake_collector.open(DNS, {"name": NAME})
+    channel = probe._families["ipv6"]._channel  # type: ignore[attr-defined]
+    arrive = channel.inject
+    # The system tells where a datagram came from in its own way.
+    channel.inject = lambda one: arrive(one._replace(sender="2001:db8::1"))
+    probe.fire(shot_at(written, port=5300))
+    fake.clock.advance(SECOND)
+    assert hit(fake_collector).value_ns == 10 * MS

@@ -1,6 +1,7 @@
 """Questions and answers on the wire; dnspython itself is the oracle."""
 
 import random
+import sys
 
 import dns.edns
 import dns.flags
@@ -14,10 +15,12 @@ import pytest
 
 from pathbudget.probes.dns.answers import Answer, is_truncated, read_answer, refuse
 from pathbudget.probes.dns.caches import AGED, AUTHORITATIVE, REFILLED, SYNTHESISED, Caches
+from pathbudget.probes.dns.probe import DNS
 from pathbudget.probes.dns.questions import Question, QuestionTemplate
 from pathbudget.probes.dns.settings import OPTIONS, DnsSettings, read_settings
 from pathbudget.probes.dns.stream_link import FrameReader, frame
 from pathbudget.probes.errors import ConfigError
+from pathbudget.probes.fake_collector import Collector
 from pathbudget.probes.record import Failure, FailureKind
 
 SECOND = 1_000_000_000
@@ -255,3 +258,14 @@ def test_a_new_name_whose_time_has_fallen_was_made_up_from_the_cache() -> None:
     assert caches.miss("a", Answer("NXDOMAIN", 0, ttl_s=60)) == ""
     assert caches.miss("a", Answer("NXDOMAIN", 0, ttl_s=41)) == SYNTHESISED
     assert caches.miss("a", Answer("NXDOMAIN", 0, ttl_s=60)) == ""
+
+
+def test_a_missing_library_is_told_in_one_line(
+    fake_collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "dns.edns", None)
+    for name in [name for name in sys.modules if name.startswith("pathbudget.probes.dns.")]:
+        if not name.endswith((".probe", ".settings")):
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ConfigError, match=r"pip install 'pathbudget\[request\]'"):
+        fake_collector.open(DNS)
