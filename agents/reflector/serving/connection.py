@@ -88,10 +88,11 @@ class SecureConnection:
         self._shared.leave(self._address)
         if self._version is not None:
             self._version.closed()
+            self._version = None  # no circle stays behind: the collector comes seldom here
 
     def write(self, data: bytes, left: Callable[[int], None] | None = None) -> None:
         """See `wire.Wire.write`."""
-        if not self._tls.may_write or not self._socket.open:
+        if not self._socket.open or not self._tls.may_write:
             return
         try:
             self._tls.write(data)

@@ -57,6 +57,8 @@ class Http1:
         self._over = True
         if self._exchange is not None:
             self._exchange.cancel()
+            self._exchange = None
+        self._socket = None
 
     def head(self, status: int, headers: Headers, *, end: bool) -> None:
         """See `reply.Reply.head`."""

@@ -114,7 +114,8 @@ class Http2:
 
     def forget(self, number: int) -> None:
         """A stream is done on our side."""
-        self._streams.pop(number, None)
+        if (stream := self._streams.pop(number, None)) is not None:
+            stream.exchange = None  # no circle of references stays behind
         self._settle()
 
     def _hand_over(self, frame: bytes, began: Came, ended: Came) -> None:
@@ -253,6 +254,7 @@ class Http2Stream:
         self._waiting.clear()
         if self.exchange is not None:
             self.exchange.cancel()
+            self.exchange = None
 
     def send_waiting(self) -> None:
         """Send as much as flow control allows."""

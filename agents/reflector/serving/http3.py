@@ -158,6 +158,8 @@ class Http3:
     def forget(self, number: int) -> None:
         """A stream is done on our side; the rest of its request may still come."""
         stream = self._streams.pop(number, None)
+        if stream is not None:
+            stream.exchange = None
         if stream is not None and not stream.whole:
             self._refused.add(number)
             if len(self._refused) > MOST_REFUSED:

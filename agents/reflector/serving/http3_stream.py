@@ -101,6 +101,7 @@ class Http3Stream:
         self.leaving.clear()
         if self.exchange is not None:
             self.exchange.cancel()
+            self.exchange = None
 
     def note_leaving(self, key: int | None) -> None:
         """Datagrams were sent, the last with this key: what has left with them?"""

@@ -68,6 +68,8 @@ class QuicServer:
         self.open: set[Http3] = set()
         self.by_cid: dict[bytes, Http3] = {}
         self.holding = Holding(HELD_BYTES)
+        self.gone = 0
+        """Connections that have ended since somebody set it to 0."""
         self._admits = admits
         self._refusal = refusal
         self._leave = leave
@@ -129,6 +131,7 @@ class QuicServer:
 
     def leave(self, address: str) -> None:
         """See `quic_socket.Connections.leave`."""
+        self.gone += 1
         self._leave(address)
 
     def connection(self, cid: bytes, retried: bytes | None) -> QuicConnection:

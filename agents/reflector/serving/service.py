@@ -8,6 +8,7 @@ https.close()
 
 import asyncio
 import errno
+import gc
 import socket
 from collections import Counter
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ from pathbudget.probes.record import AddressFamily
 
 LOOK_SECONDS = 0.5
 """How often times are looked at that may be up."""
+COLLECT_AFTER = 64
+"""QUIC connections of aioquic hold themselves; the collector of a reflector comes seldom."""
 CERTIFICATE_SECONDS = 30.0
 """How often the files of the certificate are looked at."""
 
@@ -177,13 +180,15 @@ class Https:
         """End what has had its time, for ever."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            now_ns = self._clock.monotonic_ns()
-            for connection in list(self._shared.open):
-                if word := connection.expired(now_ns):
-                    connection.abort(word)
-            for other in list(self._quic.open):
-                if word := other.expired(now_ns):
-                    other.abort(word)
+            self._end_what_is_over(self._clock.monotonic_ns())
+
+    def _end_what_is_over(self, now_ns: int) -> None:
+        for connection in [*self._shared.open, *self._quic.open]:
+            if word := connection.expired(now_ns):
+                connection.abort(word)
+        if self._quic.gone >= COLLECT_AFTER:
+            self._quic.gone = 0
+            gc.collect()
 
     async def _watch_files(self) -> None:
         """Reload the certificate when a file of it is another, for ever."""

@@ -122,12 +122,32 @@ class TcpListener(Protocol):
         """The connection is no more; nothing else is told. `reason` is a word for a counter."""
 
 
+class Nobody:
+    """Stands for a listener that has been told the last word: no circle of references is left."""
+
+    def wanted(self) -> int:
+        """See `TcpListener.wanted`."""
+        return READ_BYTES
+
+    def arrived(self, data: bytes, kernel_unix_ns: int | None) -> None:
+        """See `TcpListener.arrived`."""
+
+    def finished(self) -> None:
+        """See `TcpListener.finished`."""
+
+    def gone(self, reason: str) -> None:
+        """See `TcpListener.gone`."""
+
+
+NOBODY = Nobody()
+
+
 class TcpSocket:
     """One accepted connection in the event loop. Owns the socket."""
 
     def __init__(self, sock: socket.socket, listener: TcpListener, backlog_bytes: int) -> None:
         self._socket = sock
-        self._listener = listener
+        self._listener: TcpListener = listener
         self._most = backlog_bytes
         self._loop = asyncio.get_running_loop()
         self._out = bytearray()
@@ -290,4 +310,5 @@ class TcpSocket:
         if self._flushing:
             self._loop.remove_writer(self._socket)
         self._socket.close()
-        self._listener.gone(reason)
+        listener, self._listener = self._listener, NOBODY
+        listener.gone(reason)
