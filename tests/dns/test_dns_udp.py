@@ -293,8 +293,12 @@ def test_an_ipv6_address_may_be_written_in_any_way(
     probe = fake_collector.open(DNS, {"name": NAME})
     channel = probe._families["ipv6"]._channel  # type: ignore[attr-defined]
     arrive = channel.inject
-    # The system tells where a datagram came from in its own way.
-    channel.inject = lambda one: arrive(one._replace(sender="2001:db8::1"))
+
+    def arrive_as_written(datagram: Datagram) -> None:
+        """The system tells where a datagram came from in its own way."""
+        arrive(datagram._replace(sender="2001:db8::1"))
+
+    channel.inject = arrive_as_written
     probe.fire(shot_at(written, port=5300))
     fake.clock.advance(SECOND)
     assert hit(fake_collector).value_ns == 10 * MS
