@@ -2,30 +2,34 @@
 
 import asyncio
 import contextlib
-import datetime
-import ipaddress
 import os
 import shutil
 import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.tls.servers import (
+    NGINX,
+    Nginx,
+    Server,
+    carry,
+    free_ports,
+    make_certificate,
+    wait_for,
+)
 
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork, FakePath
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily, Sample
+from pathbudget.probes.tls import stream
 from pathbudget.probes.tls.probe import TLS
 
 MS = 1_000_000
@@ -69,39 +73,6 @@ def until() -> Callable[[Holds], Awaitable[None]]:
                 await asyncio.sleep(0.005)
 
     return wait
-
-
-def make_certificate(folder: Path, *, more_names: int = 0) -> Path:
-    """A self-signed certificate for localhost, site.example, 127.0.0.1 and ::1, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName("site.example")]
-    names += [x509.IPAddress(ipaddress.ip_address(text)) for text in ("127.0.0.1", "::1")]
-    names += [
-        x509.DNSName(f"one-more-name-of-it-{number:04}.example") for number in range(more_names)
-    ]
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = made.public_bytes(serialization.Encoding.PEM)
-    (folder / "certificate.pem").write_bytes(pem)
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    (folder / "key.pem").write_bytes(secret)
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -235,83 +206,14 @@ def relay(serve: Callable[..., int]) -> Relay:
         def handle(connection: socket.socket) -> None:
             port = left.pop(0) if len(left) > 1 else left[0]
             with socket.create_connection(("127.0.0.1", port)) as there:
-                back = threading.Thread(target=_carry, args=(there, connection, window))
+                back = threading.Thread(target=carry, args=(there, connection, window))
                 back.start()
-                _carry(connection, there, 0)
+                carry(connection, there, 0)
                 back.join()
 
         return serve(handle)
 
     return start
-
-
-def _carry(source: socket.socket, sink: socket.socket, window: int) -> None:
-    carried = 0
-    with contextlib.suppress(OSError):
-        while data := source.recv(65_536):
-            if carried < window < carried + len(data):
-                sink.sendall(data[: window - carried])
-                time.sleep(0.06)
-                sink.sendall(data[window - carried :])
-            else:
-                sink.sendall(data)
-            carried += len(data)
-    with contextlib.suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
-
-
-NGINX = """
-daemon off; master_process off; pid nginx.pid; error_log error.log warn; worker_processes 1;
-events {{ worker_connections 256; }}
-http {{
-  log_format proof '$server_port $ssl_session_reused $ssl_early_data $ssl_client_verify $request';
-  access_log access.log proof;
-  client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u;
-  scgi_temp_path s;
-  ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
-  ssl_protocols TLSv1.3; ssl_session_ticket_key ticket.key;
-  server {{ listen 127.0.0.1:{early} ssl http2; ssl_early_data on;
-    location / {{ return 200 hi; }} }}
-  server {{ listen 127.0.0.1:{plain} ssl; location / {{ return 200 hi; }} }}
-  server {{ listen 127.0.0.1:{forgets} ssl; ssl_session_tickets off;
-    location / {{ return 200 hi; }} }}
-  server {{ listen 127.0.0.1:{mutual} ssl; ssl_verify_client on; ssl_early_data on;
-    ssl_client_certificate {folder}/certificate.pem; location / {{ return 200 hi; }} }}
-}}
-"""
-
-
-@dataclass(frozen=True)
-class Nginx:
-    """A running nginx. Ports: with tickets and early data, with tickets only, with tickets that it
-    forgets, and one that asks for our certificate.
-    """
-
-    folder: Path
-    early: int
-    plain: int
-    forgets: int
-    mutual: int
-
-    def said(self, port: int, count: int) -> list[list[str]]:
-        """Of each request to a port: reused (r or .), early (1 or -), client verified, method.
-
-        nginx writes a line when the request is over; so many are waited for.
-        """
-        found: list[str] = []
-        for _ in range(500):
-            lines = (self.folder / "access.log").read_text().splitlines()
-            found = [line for line in lines if line.startswith(f"{port} ")]
-            if len(found) >= count:
-                break
-            time.sleep(0.01)
-        return [line.split()[1:5] for line in found]
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [int(one.getsockname()[1]) for one in held]
 
 
 @pytest.fixture(scope="session")
@@ -333,35 +235,21 @@ def nginx_process(
 
 
 @pytest.fixture
-def nginx(nginx_process: Nginx) -> Nginx:
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tickets are waited for however busy this machine is."""
+    monkeypatch.setattr(stream, "TICKET_WAIT_NS", 4_000 * MS)
+
+
+@pytest.fixture
+def nginx(nginx_process: Nginx, patience: None) -> Nginx:
     (nginx_process.folder / "access.log").write_text("")
     return nginx_process
 
 
-def wait_for(port: int) -> None:
-    """Until somebody listens there."""
-    for _ in range(500):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            return
-        time.sleep(0.02)
-    raise TimeoutError(f"nobody listens on {port}")
-
-
-@dataclass
-class Server:
-    """A running ``openssl s_server``."""
-
-    port: int
-    log: Path
-    process: "subprocess.Popen[bytes]"
-
-    def count(self, words: str) -> int:
-        """How often it has said so."""
-        return self.log.read_text(errors="replace").count(words)
-
-
 @pytest.fixture
-def s_server(tmp_path: Path, certificate_folder: Path) -> Iterator[Callable[..., Server]]:
+def s_server(
+    tmp_path: Path, certificate_folder: Path, patience: None
+) -> Iterator[Callable[..., Server]]:
     """Start ``openssl s_server`` with these options."""
     running: list[Server] = []
 
@@ -377,10 +265,7 @@ def s_server(tmp_path: Path, certificate_folder: Path) -> Iterator[Callable[...,
                 [*command, *options], stdin=subprocess.PIPE, stdout=sink, stderr=sink
             )
         running.append(Server(port, log, process))
-        for _ in range(500):
-            if running[-1].count("ACCEPT"):
-                break
-            time.sleep(0.01)
+        running[-1].count("ACCEPT", 1)
         return running[-1]
 
     yield start

@@ -1,10 +1,11 @@
-"""Every mode against nginx: Any, checked against what nginx says of it in its own log."""
+"""Every mode against nginx: Nginx, checked against what nginx says of it in its own log."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.tls.servers import Nginx
 
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.record import ConnectionMode, FailureKind, Flag, Sample
@@ -30,7 +31,7 @@ async def shoot(
 
 
 async def test_early_data_is_accepted_and_costs_no_handshake(
-    collector: Collector, nginx: Any, ca_file: str
+    collector: Collector, nginx: Nginx, ca_file: str
 ) -> None:
     handshakes = await shoot(collector, nginx.early, 4, mode="early_data", ca_file=ca_file)
     assert [sample.failure for sample in handshakes] == [None] * 4
@@ -52,7 +53,7 @@ async def test_early_data_is_accepted_and_costs_no_handshake(
 
 
 async def test_resumed_by_either_library(
-    collector: Collector, nginx: Any, ca_file: str, library: str
+    collector: Collector, nginx: Nginx, ca_file: str, library: str
 ) -> None:
     handshakes = await shoot(
         collector, nginx.plain, 3, mode="resumed", ca_file=ca_file, library=library
@@ -66,7 +67,7 @@ async def test_resumed_by_either_library(
 
 
 async def test_a_server_whose_tickets_allow_no_early_data(
-    collector: Collector, nginx: Any, ca_file: str
+    collector: Collector, nginx: Nginx, ca_file: str
 ) -> None:
     """It would resume: that is not what was asked for, and it is said."""
     handshakes = await shoot(collector, nginx.plain, 3, mode="early_data", ca_file=ca_file)
@@ -79,7 +80,7 @@ async def test_a_server_whose_tickets_allow_no_early_data(
 
 
 async def test_early_data_that_the_server_does_not_take(
-    collector: Collector, nginx: Any, relay: Callable[..., int], ca_file: str
+    collector: Collector, nginx: Nginx, relay: Callable[..., int], ca_file: str
 ) -> None:
     """Another machine behind the address knows the ticket, and takes no early data."""
     port = relay([nginx.early, nginx.plain])
@@ -94,7 +95,7 @@ async def test_early_data_that_the_server_does_not_take(
 
 
 async def test_a_request_larger_than_the_ticket_allows(
-    collector: Collector, nginx: Any, ca_file: str
+    collector: Collector, nginx: Nginx, ca_file: str
 ) -> None:
     line = f"GET /{'x' * 20_000} HTTP/1.1"
     handshakes = await shoot(
@@ -111,7 +112,7 @@ async def test_a_request_larger_than_the_ticket_allows(
     [("resumed", FailureKind.NOT_RESUMED), ("early_data", FailureKind.EARLY_DATA_REJECTED)],
 )
 async def test_a_server_that_gives_tickets_and_forgets_them(
-    collector: Collector, nginx: Any, ca_file: str, mode: str, kind: FailureKind
+    collector: Collector, nginx: Nginx, ca_file: str, mode: str, kind: FailureKind
 ) -> None:
     handshakes = await shoot(collector, nginx.forgets, 2, mode=mode, ca_file=ca_file)
     assert [sample.mode for sample in handshakes] == [COLD, ConnectionMode(mode)]
@@ -127,7 +128,7 @@ async def test_a_server_that_gives_tickets_and_forgets_them(
 
 
 async def test_one_ticket_may_be_offered_again_and_again(
-    collector: Collector, nginx: Any, ca_file: str
+    collector: Collector, nginx: Nginx, ca_file: str
 ) -> None:
     """Four at once on one ticket. nginx takes it each time; by default only one would resume."""
     shots = [shot_at("127.0.0.1", seq=seq, port=nginx.plain, host="localhost") for seq in range(5)]
@@ -145,7 +146,7 @@ async def test_one_ticket_may_be_offered_again_and_again(
         assert modes.count(RESUMED) == resumed
 
 
-async def test_tickets_ripen(collector: Collector, nginx: Any, ca_file: str) -> None:
+async def test_tickets_ripen(collector: Collector, nginx: Nginx, ca_file: str) -> None:
     options: dict[str, Any] = {"mode": "resumed", "ticket_age": 0.3, "ca_file": ca_file}
     probe = collector.open(TLS, options)
     for seq in range(6):
@@ -162,7 +163,7 @@ async def test_tickets_ripen(collector: Collector, nginx: Any, ca_file: str) -> 
 
 @pytest.mark.parametrize("mode", ["cold", "early_data"])
 async def test_our_own_certificate(
-    collector: Collector, nginx: Any, ca_file: str, mode: str
+    collector: Collector, nginx: Nginx, ca_file: str, mode: str
 ) -> None:
     key = ca_file.replace("certificate.pem", "key.pem")
     own = {"client_certificate": ca_file, "client_key": key}
@@ -175,7 +176,7 @@ async def test_our_own_certificate(
 
 @pytest.mark.parametrize("mode", ["cold", "resumed", "early_data"])
 async def test_every_sample_of_an_unchecked_certificate_is_marked(
-    collector: Collector, nginx: Any, mode: str
+    collector: Collector, nginx: Nginx, mode: str
 ) -> None:
     await shoot(collector, nginx.early, 2, mode=mode, verify=False)
     for _, sample in collector.emitted:
@@ -183,7 +184,7 @@ async def test_every_sample_of_an_unchecked_certificate_is_marked(
         assert Flag.UNVERIFIED in sample.flags
 
 
-async def test_what_a_server_speaks(collector: Collector, nginx: Any, ca_file: str) -> None:
+async def test_what_a_server_speaks(collector: Collector, nginx: Nginx, ca_file: str) -> None:
     (sample,) = await shoot(collector, nginx.early, 1, alpn="h2, http/1.1", ca_file=ca_file)
     assert sample.notes is not None
     assert sample.notes["alpn"] == "h2"

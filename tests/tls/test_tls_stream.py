@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.tls.servers import Nginx
 
 from pathbudget.probes.carriers import Moment, Opened, Phase
 from pathbudget.probes.contract import ProbeEnvironment
@@ -333,7 +334,7 @@ def test_a_stream_that_is_closed_or_abandoned_while_it_opens_says_nothing(
 
 @pytest.mark.needs("nginx")
 async def test_early_bytes_leave_with_the_hello_and_are_answered(
-    dial: Dial, nginx: Any, until: Until
+    dial: Dial, nginx: Nginx, until: Until
 ) -> None:
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     dialer, stream, heard = dial(nginx.early, early=request, mode=ConnectionMode.EARLY_DATA)
