@@ -12,6 +12,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 
 from pathbudget.agents.reflector.serving import connection
+from pathbudget.agents.reflector.serving.tls_server import TlsServer
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]
 HEAD = [(":scheme", "https"), (":authority", "a")]
@@ -42,7 +43,7 @@ async def test_a_connection_that_is_gone_is_freed_without_the_collector(
 ) -> None:
     made: list[weakref.ref[object]] = []
 
-    class Watched(connection.TlsServer):
+    class Watched(TlsServer):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             made.append(weakref.ref(self))

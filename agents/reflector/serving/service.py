@@ -21,6 +21,7 @@ from pathbudget.agents.reflector.options import WILDCARDS, family_of
 from pathbudget.agents.reflector.serving.certificates import shown_certificate
 from pathbudget.agents.reflector.serving.connection import SecureConnection, Shared
 from pathbudget.agents.reflector.serving.limits import Admission
+from pathbudget.agents.reflector.serving.http3 import Http3
 from pathbudget.agents.reflector.serving.options import HttpsOptions, Tell
 from pathbudget.agents.reflector.serving.pacing import Pacer
 from pathbudget.agents.reflector.serving.pages import Pages
@@ -183,7 +184,8 @@ class Https:
             self._end_what_is_over(self._clock.monotonic_ns())
 
     def _end_what_is_over(self, now_ns: int) -> None:
-        for connection in [*self._shared.open, *self._quic.open]:
+        either: list[SecureConnection | Http3] = [*self._shared.open, *self._quic.open]
+        for connection in either:
             if word := connection.expired(now_ns):
                 connection.abort(word)
         if self._quic.gone >= COLLECT_AFTER:
