@@ -141,7 +141,7 @@ class Http3Connection:
             exchange.listener.left(first, last)
 
     def stream_acknowledged(self, stream: int, moment: Moment) -> None:
-        """See `QuicListener.stream_acknowledged`: servers may take their time (RFC 9000, 13.2.1), and
+        """See `QuicListener.stream_acknowledged`: a server may take its time (RFC 9000, 13.2.1), and
         one that comes behind the answer says nothing more.
         """
         exchange = self._exchanges.get(stream)

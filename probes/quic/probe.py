@@ -45,7 +45,8 @@ def missing(what: str, error: ImportError) -> ConfigError:
 
 
 def _open(environment: ProbeEnvironment, options: Options) -> Probe:
-    words = [word.strip() for word in str(options.get("alpn") or "").split(",") if word.strip()]
+    given = str(options.get("alpn", HTTP_3) or "")
+    words = [word.strip() for word in given.split(",") if word.strip()]
     if options.get("mode") == ConnectionMode.EARLY_DATA and words != [HTTP_3]:
         problem = f"early_data with alpn {','.join(words) or 'none'}"
         raise ConfigError([Fault("quic", "alpn", problem, "h3, the one whose requests it knows")])
