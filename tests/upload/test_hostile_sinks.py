@@ -3,13 +3,14 @@
 import asyncio
 import json
 import time
+from asyncio import StreamReader as Reader
+from asyncio import StreamWriter as Writer
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from pathbudget.probes.record import FailureKind, Metric, Sample, Stage
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 Handler = Callable[[Reader, Writer], Awaitable[None]]
 Sink = Callable[[Handler], Awaitable[int]]
 Shooting = Callable[..., Awaitable[list[Sample]]]
