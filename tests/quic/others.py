@@ -1,4 +1,4 @@
-"""QUIC servers that others wrote, as processes on loopback: caddy (quic-go), gtlsserver (ngtcp2)."""
+"""QUIC servers that others wrote, on loopback: caddy (quic-go) and gtlsserver (ngtcp2)."""
 
 import contextlib
 import json
@@ -79,12 +79,8 @@ def running(command: list[str], port: int, log: Path, said: Path) -> Iterator[Ot
         wait_for(port, process, said)
         yield Other(port, log)
     finally:
-        process.terminate()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()  # in good order they would wait for their connections
+        process.wait()
 
 
 def wait_for(port: int, process: "subprocess.Popen[bytes]", said: Path) -> None:
