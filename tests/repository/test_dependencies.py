@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 FAMILIES = ("Apache", "BSD", "GPL", "ISC", "MIT", "MPL")
-PACKAGES = {"dns": "dnspython", "OpenSSL": "pyopenssl"}
+PACKAGES = {
+    "dns": "dnspython",
+    "OpenSSL": "pyopenssl",
+    "service_identity": "service-identity",
+}
 """Of modules that are called otherwise than what is installed."""
 
 
