@@ -89,6 +89,19 @@ def test_a_cold_request_phase_by_phase(shoot: Shoot) -> None:
     assert expected.items() <= notes.items()
 
 
+def test_time_that_this_host_was_busy_is_in_no_number_but_noted(
+    fake: FakeNetwork, fake_collector: Collector, path: FakePath
+) -> None:
+    probe = fake_collector.open(HTTP, {"scheme": "http"})
+    probe.fire(shot_at("192.0.2.1"))
+    fake.clock.advance(19 * MS)
+    fake.clock.stall(31 * MS)  # the SYN-ACK is read 30 ms late
+    fake.clock.advance(900 * MS)
+    sample = fake_collector.only("first_byte")
+    assert sample.value_ns == 40 * MS
+    assert (sample.notes or {})["own_us"] == 30_000
+
+
 def test_a_warm_request_has_no_set_up(shoot: Shoot, fake: FakeNetwork) -> None:
     samples = shoot(3, mode="warm")
     assert values(samples) == {

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.http.nginx_server import make_certificate
@@ -44,9 +45,13 @@ async def test_modes(collector: Collector, server: tuple[Other, str], mode: str)
     assert ("quic_handshake" in value) is (mode != "warm")
     waits = {"cold": value["setup"], "resumed": value["setup"], "early_data": 0, "warm": 0}[mode]
     assert value["first_byte"] == waits + value["ttfb"]
-    for _ in range(500):
-        lines = other.requests()[before:]
-        if len(lines) == 2:
-            break
-        await asyncio.sleep(0.01)
-    assert [line["request"]["proto"] for line in lines] == ["HTTP/3.0"] * 2
+    lines = await logged(other, before + 2)
+    assert [line["request"]["proto"] for line in lines[before:]] == ["HTTP/3.0"] * 2
+
+
+async def logged(other: Other, count: int) -> list[dict[str, Any]]:
+    """The log, once it has so many lines."""
+    async with asyncio.timeout(10):
+        while len(lines := other.requests()) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return lines
