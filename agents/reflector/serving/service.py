@@ -20,8 +20,8 @@ from pathbudget.agents.reflector.limits import AllowList, RateLimiter
 from pathbudget.agents.reflector.options import WILDCARDS, family_of
 from pathbudget.agents.reflector.serving.certificates import shown_certificate
 from pathbudget.agents.reflector.serving.connection import SecureConnection, Shared
-from pathbudget.agents.reflector.serving.limits import Admission
 from pathbudget.agents.reflector.serving.http3 import Http3
+from pathbudget.agents.reflector.serving.limits import Admission
 from pathbudget.agents.reflector.serving.options import HttpsOptions, Tell
 from pathbudget.agents.reflector.serving.pacing import Pacer
 from pathbudget.agents.reflector.serving.pages import Pages
