@@ -161,7 +161,12 @@ class Http3Connection:
             exchange.head_bytes += len(data)
         if self._too_much(stream, exchange):
             return
-        events = http.handle_event(StreamDataReceived(data, fin, stream))
+        try:
+            events = http.handle_event(StreamDataReceived(data, fin, stream))
+        except Exception as error:  # noqa: BLE001  # it parses what strangers send
+            if self._streams is not None:
+                self._streams.stumbled(error)
+            return
         self._take_all(events, moment)
         if exchange is not None and fin and self._exchanges.get(stream) is exchange:
             self._look_at_end(stream, exchange)

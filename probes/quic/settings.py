@@ -10,7 +10,15 @@ from pathbudget.probes.tls.settings import HTTPS_PORT, TLS_OPTIONS
 UNFRAGMENTED = PacketOptions(fragment=False)
 """A QUIC datagram is never fragmented (RFC 9000, 14)."""
 
-QUIC_OPTIONS = {name: spec for name, spec in TLS_OPTIONS.items() if name != "groups"}
+_SHARED = (
+    "verify",
+    "ca_file",
+    "client_certificate",
+    "client_key",
+    "ticket_reuse",
+    "ticket_age",
+)
+QUIC_OPTIONS = {name: TLS_OPTIONS[name] for name in _SHARED}
 """What every probe over QUIC offers; the words mean what they mean over TCP."""
 
 
