@@ -5,6 +5,7 @@ connection = dialer.dial(shot, listener)      # listener.opened(...), then conne
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pathbudget.probes.carriers import (
     AnswerListener,
@@ -145,4 +146,5 @@ def _quic(tls: TlsSettings) -> QuicSettings:
         ticket_reuse=tls.ticket_reuse,
         ticket_age_ns=tls.ticket_age_ns,
         default_port=tls.default_port,
+        packet=replace(tls.packet, fragment=False),
     )

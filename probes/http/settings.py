@@ -63,8 +63,10 @@ def http_settings(
         default_port = HTTPS_PORT if scheme == HTTPS else HTTP_PORT
     if version == HTTP_3 and scheme == HTTP:
         raise ConfigError([Fault(probe, "scheme", "http with version 3", "https")])
-    if version == HTTP_3 and options.get("groups"):
-        raise ConfigError([Fault(probe, "groups", "groups with version 3", "version 1.1 or 2")])
+    for name in ("groups", "library"):
+        chosen = options.get(name) or ""
+        if version == HTTP_3 and chosen not in ("", TLS_OPTIONS[name].default):
+            raise ConfigError([Fault(probe, name, f"{name} with version 3", "version 1.1 or 2")])
     tickets = (ConnectionMode.RESUMED, ConnectionMode.EARLY_DATA)
     if scheme == HTTP and mode in tickets:
         expected = "one of cold, warm, idle where there is no TLS"

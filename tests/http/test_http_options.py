@@ -36,6 +36,7 @@ WRONG: dict[str, tuple[Options, str]] = {
     "tickets-without-tls": ({"mode": "resumed", "scheme": "http"}, "mode"),
     "early-data-without-tls": ({"mode": "early_data", "scheme": "http"}, "mode"),
     "groups-of-version-3": ({"version": "3", "groups": "X25519"}, "groups"),
+    "library-of-version-3": ({"version": "3", "library": "ssl"}, "library"),
     "body-of-get": ({"body_bytes": 10}, "body_bytes"),
     "replayed-post": ({"mode": "early_data", "method": "POST"}, "method"),
     "nothing-to-compare": ({"compare_credentials": True, "mode": "warm"}, "compare_credentials"),
