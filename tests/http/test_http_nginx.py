@@ -49,24 +49,40 @@ def modes(samples: list[Sample]) -> list[str]:
 async def test_modes_are_what_nginx_saw(
     run: Run, nginx: Nginx, collector: Collector, version: str, port: str, word: str
 ) -> None:
-    """Session resumed, early data, number of the request on its connection."""
-    for mode, reused, early, numbers in (
-        ("cold", "..", "..", "11"),
-        ("resumed", ".r", "..", "11"),
-        ("early_data", ".r", ".1", "11"),
-        ("warm", "..", "..", "12"),
+    """Session resumed, and number of the request on its connection."""
+    for mode, reused, numbers in (
+        ("cold", "..", "11"),
+        ("resumed", ".r", "11"),
+        ("warm", "..", "12"),
     ):
         nginx.forget()
         collector.emitted.clear()
         samples = await run(port, 2, mode=mode, version=version)
         lines = nginx.lines(2)
         assert "".join(line.reused or "." for line in lines) == reused
-        assert "".join(line.early or "." for line in lines).replace("-", ".") == early
         assert "".join(line.number for line in lines) == numbers
+        assert {line.early for line in lines} <= {"", "-"}
         assert {line.protocol for line in lines} == {word}
         assert modes(samples) == ["cold", mode]
         assert [sample.mode for sample in collector.of("ttfb")] == ["cold", mode]
         assert {sample.clock_source for sample in collector.of("ttfb")} == {ClockSource.KERNEL}
+
+
+@pytest.mark.parametrize(("version", "port", "word"), VERSIONS)
+async def test_early_data_is_what_nginx_saw(
+    run: Run, nginx: Nginx, version: str, port: str, word: str
+) -> None:
+    """nginx says so only while the handshake is incomplete: on a busy host it may be complete by
+    the time that it looks at the request. So some of the shots prove it, and the first never does.
+    """
+    samples = await run(port, 8, mode="early_data", version=version)
+    lines = nginx.lines(8)
+    assert modes(samples) == ["cold"] + ["early_data"] * 7
+    assert "".join(line.reused or "." for line in lines) == ".rrrrrrr"
+    early = [line.early == "1" for line in lines]
+    assert not early[0]
+    assert any(early)
+    assert {line.number for line in lines} == {"1"}
 
 
 @pytest.mark.parametrize(("version", "port", "word"), VERSIONS)
