@@ -70,8 +70,8 @@ def _unavailable(place: Place, alike: list[SetupSummary]) -> Told | None:
         return None
     modes = " and ".join(sorted({one.mode.replace("_", " ") for one in asked}))
     return FindingKind.MODE_UNAVAILABLE, (
-        f"{modes} to {_target(place)} could not be tried{_reasons(asked)}: this says nothing of "
-        "the server."
+        f"{modes} to {_target(place)} could not be tried{_reasons(asked)}: it has no lines, and "
+        "nothing counts as lost."
     )
 
 

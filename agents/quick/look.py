@@ -17,7 +17,7 @@ from pathbudget.agents.campaign.unresolved import nothing_sent
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.quick.hosts import CheckedHost, Place
 from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.contract import Option, Options
+from pathbudget.probes.contract import Option
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import (
@@ -38,6 +38,10 @@ MORE_NS = 3_000_000_000
 LONGEST_NS = 15_000_000_000
 """Where the user names no duration, verdict or not."""
 TIMEOUT_NS = 1_000_000_000
+TRIED_NS = 1_050_000_000
+QUIC_PARTS = "pathbudget.probes.quic.telling"
+TRIALS = 3
+"""Of what few servers offer, before it is measured: early data needs a ticket of before."""
 ECHOES = 130
 """A two-sided 95 % interval of a p95 takes 72; the rest is for loss and autocorrelation."""
 HANDSHAKES = 15
@@ -106,11 +110,11 @@ def series_of(
     ]
 
 
-def _whole(kind: str, options: dict[str, Option]) -> Options:
+def _whole(kind: str, options: dict[str, Option]) -> dict[str, Option]:
     """The options with the defaults of the probe filled in."""
     whole, faults = check_options(probe_table()[kind], options, "", kind)
     assert not faults, faults
-    return whole
+    return dict(whole)
 
 
 def handshakes_at_hand() -> list[tuple[str, ConnectionMode]]:
@@ -148,7 +152,7 @@ def look(
         for one in series_of(host, family, trust=trust, duration_ns=asked, icmp=icmp)
     ]
     run_id = f"check-{secrets.token_hex(4)}"
-    asyncio.run(_run(_plan(series, asked, run_id), looked))
+    asyncio.run(_together(series, asked, run_id, looked))
     while duration_ns is None and not decided(looked.measurements):
         left_ns = LONGEST_NS - (time.monotonic_ns() - began_ns)
         if left_ns < MORE_NS // 2:
@@ -156,6 +160,56 @@ def look(
         more = [_often(one) for one in series if one.kind == _decisive(one, looked.measurements)]
         asyncio.run(_run(_plan(more, min(MORE_NS, left_ns), run_id), looked, tell=False))
     return looked
+
+
+async def _together(
+    series: Sequence[SeriesPlan], duration_ns: int, run_id: str, looked: Looked
+) -> None:
+    """All of it at once; what few servers offer is tried before it is measured, beside the rest."""
+    rare = [one for one in series if _is_rare(one)]
+    if any(one.kind == "quic" for one in rare):
+        importlib.import_module(QUIC_PARTS)  # now: while probes are due it would make them late
+    usual = [one for one in series if not _is_rare(one)]
+    await asyncio.gather(
+        _run(_plan(usual, duration_ns, run_id), looked),
+        _where_offered(rare, duration_ns, run_id, looked),
+    )
+
+
+def _is_rare(series: SeriesPlan) -> bool:
+    return series.kind == "quic" or series.options.get("mode") == ConnectionMode.EARLY_DATA
+
+
+async def _where_offered(
+    series: Sequence[SeriesPlan], duration_ns: int, run_id: str, looked: Looked
+) -> None:
+    """A few handshakes over QUIC, and with early data over TLS; every mode for the rest of the time
+    where they went well.
+    """
+    trials = [
+        msgspec.structs.replace(one, interval_ns=TRIED_NS // TRIALS)
+        for one in series
+        if one.kind != "quic" or one.options.get("mode") == ConnectionMode.COLD
+    ]
+    if not trials:
+        return
+    began_ns, known = time.monotonic_ns(), len(looked.measurements)
+    await _run(_plan(trials, TRIED_NS, run_id), looked)
+    offered = {
+        (one.target.name, one.probe) for one in looked.measurements[known:] if _went_well(one)
+    }
+    left_ns = duration_ns - (time.monotonic_ns() - began_ns)
+    wanted = [one for one in series if (one.target.name, one.kind) in offered]
+    if wanted and left_ns > TRIED_NS:
+        await _run(_plan(wanted, left_ns, run_id), looked, tell=False)
+
+
+def _went_well(measurement: Measurement) -> bool:
+    """Whether a handshake over QUIC was answered, or early data over TLS accepted."""
+    mode = ConnectionMode.COLD if measurement.probe == "quic" else ConnectionMode.EARLY_DATA
+    return measurement.probe in ("quic", "tls") and any(
+        sample.failure is None and sample.mode == mode for sample in measurement.samples
+    )
 
 
 def _plan(series: Sequence[SeriesPlan], duration_ns: int, run_id: str) -> VantagePlan:

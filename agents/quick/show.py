@@ -157,7 +157,7 @@ def _connections(evaluation: Evaluation, host: str) -> Table:
             )
             for tier in evaluation.tiers
         ]
-        if any(line is not None and line.n for line in lines):
+        if any(line is not None and line.value_ms is not None for line in lines):
             over = "QUIC " if carrier is Carrier.QUIC else ""
             values = (_ms(line.value_ms) if line and line.n else "" for line in lines)
             table.add_row(f"{over}{MODES.get(mode, mode)}", *values)
