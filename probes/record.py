@@ -93,8 +93,8 @@ class Metric(StrEnum):
     TTFB_ANONYMOUS = "ttfb_anonymous"
     """The same of the same request without its credentials, in the same shot."""
     FIRST_BYTE = "first_byte"
-    """Begin of the shot (resolve, connect or send, whichever comes first) to the first byte of the
-    answer: what a user waits for."""
+    """What a user waits for: `setup` and `ttfb` of one shot. A sum, so that what our own host did
+    in between is not in it."""
     UPLOAD = "upload"
     """First byte of the request body sent to the answer that its last byte has been read, without
     the time that the other end says it took to answer."""
