@@ -131,7 +131,9 @@ class Opening:
 
     def _connect(self) -> None:
         shot, settings = self._shot, self._settings
-        self._stage, self._phase_began = Stage.CONNECT, self._watcher.read()
+        self._stage = Stage.CONNECT
+        if shot.resolve:
+            self._phase_began = self._watcher.read()
         channel = self._environment.network.connect(
             shot.address, self._port, shot.family, self, settings.packet, options=settings.tcp
         )

@@ -71,6 +71,7 @@ class TlsStream(Opening):
         self._client: TlsClient | None = None
         self._offsets = Offsets()
         self._wire_bytes = 0
+        self._held = b""
         self._told_sent = self._told_acknowledged = -1
         self._flight = Flight()
         self._hello = Moment(self._phase_began)
@@ -90,6 +91,7 @@ class TlsStream(Opening):
     def write(self, data: bytes) -> int:
         """See `carriers.SecureStream.write`."""
         if data and self._channel is not None:
+            self._send(b"")  # what is held back, so that offsets and stamps are of the data alone
             reading = self._watcher.read()
             if self._client is None:
                 self._offsets.wrote_clear(data, self._wire_bytes, reading)
@@ -201,12 +203,14 @@ class TlsStream(Opening):
     def _take_flight(self, client: TlsClient, data: bytes, now: Moment) -> None:
         taken = client.receive(data)
         self._flight.came(now, asked_again=bool(taken.answer) and not client.complete)
-        self._send(taken.answer)
         if not client.complete:
+            self._send(taken.answer)
             if client.failure is not None:
                 self.fail(client.failure)
             return
+        self._held = taken.answer  # where nothing else is to be said, it leaves with the goodbye
         self._stand(client, now)
+        self._send(b"")
         if taken.plain:
             self._deliver(taken.plain, now)
         self._after_data(client)
@@ -285,6 +289,7 @@ class TlsStream(Opening):
             self._listener.received(data, now)
 
     def _send(self, data: bytes) -> None:
+        data, self._held = self._held + data, b""
         if data and self._channel is not None:
             self._wire_bytes += len(data)
             self._channel.send(data)
