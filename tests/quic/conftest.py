@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import ipaddress
+import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pathbudget.probes.carriers import Moment, Opened, Phase
-from pathbudget.probes.clock import SystemClock
+from pathbudget.probes.channels import Network
+from pathbudget.probes.clock import Clock, SystemClock
+from pathbudget.probes.contract import ProbeEnvironment
 from pathbudget.probes.fake_collector import Collector
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.network import SystemNetwork
-from pathbudget.probes.record import Failure, Note
+from pathbudget.probes.record import Failure, Note, Sample
 
 PADDING = x509.ObjectIdentifier("1.3.6.1.4.1.32473.1")
 
@@ -92,6 +95,18 @@ async def network() -> AsyncIterator[SystemNetwork]:
 def collector(network: SystemNetwork) -> Collector:
     """On the real network of this host."""
     return Collector(network, SystemClock())
+
+
+def environment_of(network: Network, clock: Clock) -> ProbeEnvironment:
+    """For what emits no samples."""
+
+    def emit(series: int, sample: Sample) -> None:
+        raise AssertionError((series, sample))
+
+    def count(series: int, word: str) -> None:
+        raise AssertionError((series, word))
+
+    return ProbeEnvironment(network, clock, random.Random(1), emit, count)
 
 
 @dataclass

@@ -1,18 +1,16 @@
 """Fuzz targets of what a QUIC server may send. See tests/fuzzing.py."""
 
-import random
 from typing import Any
 
 from aioquic.h3.connection import H3Connection
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.crypto import CryptoPair
-from tests.quic.conftest import Answered, Heard
+from tests.quic.conftest import Answered, Heard, environment_of
 
 from pathbudget.probes.carriers import Moment, Request
 from pathbudget.probes.channels import Datagram
 from pathbudget.probes.clock import Reading
-from pathbudget.probes.contract import ProbeEnvironment
 from pathbudget.probes.fake_collector import shot_at
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.http.http3 import Http3Connection
@@ -51,9 +49,7 @@ class _Catcher:
 def _dialled() -> tuple[FakeNetwork, _Catcher, Heard]:
     network, catcher, heard = FakeNetwork(FakeClock()), _Catcher(), Heard()
     network.services[ADDRESS, PORT] = catcher
-    environment = ProbeEnvironment(
-        network, network.clock, random.Random(1), lambda *_: None, lambda *_: None
-    )
+    environment = environment_of(network, network.clock)
     shot = shot_at(ADDRESS, host="site.example", port=PORT)
     QuicDialer(environment, QuicSettings(verify=False)).dial(shot, heard)
     return network, catcher, heard

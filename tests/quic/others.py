@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def program(name: str) -> str:
 
 
 @contextlib.contextmanager
-def running(command: list[str], port: int, log: Path, said: Path) -> Iterator[Other]:
+def running(command: list[str], port: int, log: Path, said: Path) -> Generator[Other]:
     """The server, from when it answers to the end of the block."""
     with said.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
@@ -101,7 +101,7 @@ def wait_for(port: int, process: "subprocess.Popen[bytes]", said: Path) -> None:
 
 
 @contextlib.contextmanager
-def caddy(folder: Path, place: Path) -> Iterator[Other]:
+def caddy(folder: Path, place: Path) -> Generator[Other]:
     """HTTP/3 alone, with an access log in JSON."""
     port, log = free_port(), place / "access.json"
     file = place / "Caddyfile"
@@ -115,7 +115,7 @@ def caddy(folder: Path, place: Path) -> Iterator[Other]:
 @contextlib.contextmanager
 def gtlsserver(
     folder: Path, place: Path, *options: str, certificate: str = "certificate.pem"
-) -> Iterator[Other]:
+) -> Generator[Other]:
     """ngtcp2's server, which tells each packet and frame."""
     port, log = free_port(), place / "gtlsserver.log"
     pages = place / "pages"

@@ -1,18 +1,16 @@
 """HTTP/3 in virtual time: every moment is that of the datagram it should be of."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aioquic.h3.connection import FrameType, encode_frame
-from tests.quic.conftest import Answered, Heard
+from tests.quic.conftest import Answered, Heard, environment_of
 from tests.quic.scripted_server import ScriptedServer
 
 from pathbudget.probes.carriers import Request
-from pathbudget.probes.contract import ProbeEnvironment
 from pathbudget.probes.fake_collector import shot_at
 from pathbudget.probes.fake_network import FakeNetwork
 from pathbudget.probes.http.http3 import Http3Dialer
@@ -31,9 +29,7 @@ Dial = Callable[..., Http3Dialer]
 @pytest.fixture
 def dialer(fake: FakeNetwork, ca_file: str) -> Dial:
     def make(mode: ConnectionMode = ConnectionMode.COLD, limits: Limits | None = None) -> Any:
-        environment = ProbeEnvironment(
-            fake, fake.clock, random.Random(1), lambda *_: None, lambda *_: None
-        )
+        environment = environment_of(fake, fake.clock)
         return Http3Dialer(environment, QuicSettings(mode=mode, ca_file=ca_file), limits)
 
     return make

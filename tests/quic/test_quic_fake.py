@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from aioquic import tls
-from aioquic.buffer import Buffer
+from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicProtocolVersion
 from tests.quic.scripted_server import ScriptedServer
 
+from pathbudget.probes.contract import Option
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.fake_network import FakeNetwork, FakePath
 from pathbudget.probes.quic.probe import QUIC
@@ -33,6 +34,14 @@ async def fire(
         async with asyncio.timeout(4):
             await probe.drain()
     return collector.of("setup")
+
+
+def first_alone(number: int) -> bool:
+    return number == 0
+
+
+def everything(number: int) -> bool:
+    return number >= 0
 
 
 def serve(fake: FakeNetwork, folder: Path, **script: Any) -> ScriptedServer:
@@ -220,7 +229,7 @@ async def test_early_data_survives_a_handshake_that_begins_anew(
 async def test_a_lost_first_packet_is_marked(
     fake: FakeNetwork, fake_collector: Collector, folder: Path, ca_file: str
 ) -> None:
-    serve(fake, folder, lost=lambda number: number == 0)
+    serve(fake, folder, lost=first_alone)
     probe = fake_collector.open(QUIC, {"ca_file": ca_file})
     (setup,) = await fire(fake_collector, probe)
     assert setup.value_ns is not None
@@ -245,7 +254,7 @@ async def test_reordered_packets_cost_no_timer(
 async def test_silence_says_that_nothing_came_back(
     fake: FakeNetwork, fake_collector: Collector, folder: Path, ca_file: str
 ) -> None:
-    serve(fake, folder, lost=lambda _: True)
+    serve(fake, folder, lost=everything)
     probe = fake_collector.open(QUIC, {"ca_file": ca_file})
     (setup,) = await fire(fake_collector, probe, timeout_ns=1_000 * MS)
     assert setup.failure is not None
@@ -338,7 +347,7 @@ async def test_a_ticket_of_an_age_waits_until_it_has_it(
     fake: FakeNetwork, fake_collector: Collector, folder: Path, ca_file: str
 ) -> None:
     serve(fake, folder)
-    options = {"ca_file": ca_file, "mode": "resumed", "ticket_age": 3600.0}
+    options: dict[str, Option] = {"ca_file": ca_file, "mode": "resumed", "ticket_age": 3600.0}
     probe = fake_collector.open(QUIC, options)
     await fire(fake_collector, probe, times=2)
     fake.clock.advance(3_600_000 * MS)

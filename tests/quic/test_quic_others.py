@@ -1,7 +1,6 @@
 """Against servers that others wrote: every mode is what their own log says it was."""
 
 import asyncio
-import random
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any
 
 import pytest
 from tests.quic import others
-from tests.quic.conftest import Answered, Heard
+from tests.quic.conftest import Answered, Heard, environment_of
 from tests.quic.others import HERE, Other
 
 from pathbudget.probes.carriers import Request
 from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.contract import ProbeEnvironment
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.http.http3 import Http3Dialer
 from pathbudget.probes.network import SystemNetwork
@@ -56,9 +54,7 @@ def ask(network: SystemNetwork, ca_file: str) -> Ask:
     """
 
     async def run(port: int, mode: ConnectionMode, path: str, times: int = 1) -> Any:
-        environment = ProbeEnvironment(
-            network, SystemClock(), random.Random(1), lambda *_: None, lambda *_: None
-        )
+        environment = environment_of(network, SystemClock())
         dialer = Http3Dialer(environment, QuicSettings(mode=mode, ca_file=ca_file))
         heard, answered = Heard(), Answered()
         for _ in range(times):
