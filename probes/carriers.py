@@ -50,6 +50,18 @@ def span_between(first: Moment, last: Moment) -> StampedInterval:
     return StampedInterval(last.kernel_unix_ns - first.unix_ns, source)
 
 
+def without(span: StampedInterval, own: StampedInterval | None) -> StampedInterval:
+    """A span less a part of it in which this host kept the other one waiting."""
+    if own is None or own.value_ns <= 0:
+        return span
+    ranks = list(ClockSource)
+    return StampedInterval(
+        max(0, span.value_ns - own.value_ns),
+        max(span.source, own.source, key=ranks.index),
+        stepped=span.stepped or own.stepped,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
     """One step of opening a connection, as one sample tells it."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pathbudget.probes.carriers import Moment, Opened, Phase, StreamListener
-from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval, measure_interval
+from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.failures import closed, unavailable
 from pathbudget.probes.record import (
@@ -26,6 +26,7 @@ from pathbudget.probes.record import (
     Transport,
 )
 from pathbudget.probes.tls.client_side import EarlyData, TlsClient, TlsLibrary
+from pathbudget.probes.tls.hellos import Hellos
 from pathbudget.probes.tls.library import choose_library
 from pathbudget.probes.tls.opening import Opening
 from pathbudget.probes.tls.records import Offsets
@@ -74,8 +75,7 @@ class TlsStream(Opening):
         self._held = b""
         self._told_sent = self._told_acknowledged = -1
         self._flight = Flight()
-        self._hello = Moment(self._phase_began)
-        self._hello_bytes = 0
+        self._hellos = Hellos(self._phase_began)
         self._handshake_ns = 0
         self._ticket_taken = not owner.settings.wants_tickets
         self._goodbye_came = False
@@ -149,10 +149,9 @@ class TlsStream(Opening):
             self.fail(client.failure)
             return
         self._client = client
-        self._hello = Moment(self._watcher.read())
-        self._hello_bytes = len(wire)
+        self._hellos.leaves(self._watcher.read(), len(wire))
         if client.early_data is EarlyData.PENDING:
-            self._offsets.wrote(wire, len(early), 0, self._hello.reading)
+            self._offsets.wrote(wire, len(early), 0, self._hellos.first.reading)
         self._send(wire)
 
     def after_failure(self) -> None:
@@ -170,8 +169,7 @@ class TlsStream(Opening):
 
     def sent(self, last_byte: int, kernel_unix_ns: int) -> None:
         """See `channels.TcpListener.sent`."""
-        if self._hello.kernel_unix_ns is None and last_byte >= self._hello_bytes - 1:
-            self._hello = Moment(self._hello.reading, kernel_unix_ns)
+        self._hellos.sent(last_byte, kernel_unix_ns)
         found = self._offsets.at(last_byte)
         if found is not None and found[0] > self._told_sent:
             self._told_sent = found[0]
@@ -204,6 +202,9 @@ class TlsStream(Opening):
         taken = client.receive(data)
         self._flight.came(now, asked_again=bool(taken.answer) and not client.complete)
         if not client.complete:
+            if taken.answer and client.failure is None:
+                end = self._wire_bytes + len(taken.answer)
+                self._hellos.leaves_again(now, self._watcher.read(), end)
             self._send(taken.answer)
             if client.failure is not None:
                 self.fail(client.failure)
@@ -238,22 +239,22 @@ class TlsStream(Opening):
 
     def _stand(self, client: TlsClient, now: Moment) -> None:
         """The server's flight is in: everything is known."""
-        span = measure_interval(
-            self._hello.reading, now.reading, self._hello.kernel_unix_ns, now.kernel_unix_ns
-        )
+        span, own = self._hellos.until(now), self._hellos.own
+        if own is not None:
+            self.facts["own_us"] = own.value_ns // 1_000
         self._handshake_ns = span.value_ns
         trip = self._phases[-1].span.value_ns
         flags = self._flight.flags(client, span.value_ns, trip)
-        self.facts |= self._wish.found(client, self._hello_bytes, self._early)
+        self.facts |= self._wish.found(client, self._hellos.bytes, self._early)
         failure = self._wish.verdict(client)
         if failure is not None:
             self.fail(failure)
             return
         if not self._settings.verify:
             flags = (Flag.UNVERIFIED, *flags)
-        handshake = Phase(Metric.TLS_HANDSHAKE, self._hello, span, flags, now)
+        handshake = Phase(Metric.TLS_HANDSHAKE, self._hellos.first, span, flags, now)
         computed = StampedInterval(client.compute_ns, ClockSource.USER)
-        beside = [Phase(Metric.CLIENT_COMPUTE, self._hello, computed)]
+        beside = [Phase(Metric.CLIENT_COMPUTE, self._hellos.first, computed)]
         if self.mode is ConnectionMode.EARLY_DATA:
             beside.insert(0, handshake)
         else:
