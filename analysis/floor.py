@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pathbudget.analysis.results import Finding, FindingKind, Pair
-from pathbudget.analysis.series import NS_PER_MS, REFUSALS, Series
+from pathbudget.analysis.series import NOT_OF_THE_PATH, NS_PER_MS, REFUSALS, Series
 from pathbudget.probes.record import Metric
 from pathbudget.sites.geodesy import distance_km, floor_rtt_ms
 
@@ -38,7 +38,7 @@ def nearest_answers(
     metrics = (Metric.TLS_HANDSHAKE,) if behind_middlebox else ROUND_TRIPS
     best: dict[int, Nearest] = {}
     for one in series:
-        if one.key.metric not in metrics:
+        if one.key.metric not in metrics or one.key.probe in NOT_OF_THE_PATH:
             continue
         floor_ns = one.noise_floor_ns
         noise_ms = CLOCK_SLACK_MS if floor_ns is None else floor_ns / NS_PER_MS

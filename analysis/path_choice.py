@@ -11,7 +11,15 @@ import numpy as np
 
 from pathbudget.analysis.quantiles import loss_interval
 from pathbudget.analysis.results import Carriage, Carrier, Finding, FindingKind, Mode
-from pathbudget.analysis.series import NS_PER_MS, REFUSALS, Series, SeriesKey, Track, merged
+from pathbudget.analysis.series import (
+    NOT_OF_THE_PATH,
+    NS_PER_MS,
+    REFUSALS,
+    Series,
+    SeriesKey,
+    Track,
+    merged,
+)
 from pathbudget.probes.record import AddressFamily, Metric
 
 SERVER_COMPUTE_NS = 5_000_000
@@ -19,9 +27,6 @@ SERVER_COMPUTE_NS = 5_000_000
 
 NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED, Mode.EARLY_DATA)
 CARRIERS = (Carrier.TLS, Carrier.QUIC)
-
-NOT_OF_THE_PATH = frozenset({"dns"})
-"""Probes of something beside the service: their connections go to a name server."""
 
 
 @dataclass(frozen=True, slots=True)

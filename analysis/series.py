@@ -68,6 +68,9 @@ They are losses of look-ups (metric `resolve`) and of nothing else.
 """
 
 
+NOT_OF_THE_PATH = frozenset({"dns"})
+"""Probes of something beside the service: their connections go to a name server."""
+
 OTHER_MODE = {
     FailureKind.NOT_RESUMED: (
         "of handshakes that were not resumed",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pathbudget.analysis.path_choice import NOT_OF_THE_PATH
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.request import beside
 from pathbudget.analysis.request_numbers import (
@@ -20,7 +19,7 @@ from pathbudget.analysis.request_numbers import (
 )
 from pathbudget.analysis.request_results import Range, Resumption, SetupSummary, TicketAge
 from pathbudget.analysis.results import Carrier, Mode
-from pathbudget.analysis.series import OTHER_MODE, Track
+from pathbudget.analysis.series import NOT_OF_THE_PATH, OTHER_MODE, Track
 from pathbudget.analysis.shots import Shot, ShotKey, whole_note, word_note
 from pathbudget.analysis.stream_results import Bounded
 from pathbudget.analysis.summary import milliseconds
@@ -137,7 +136,7 @@ class SetupCollector:
         key = key._replace(transport=key.transport or Carrier.TLS)
         for shot in shots:
             mode = _mode(shot, measurement)
-            if mode in NEW and Metric.SETUP in shot.samples:
+            if mode is not None and mode in NEW and Metric.SETUP in shot.samples:
                 group = self._groups.setdefault((key, mode), SetupGroup(key, mode))
                 group.add(shot, measurement.vantage.name)
 
