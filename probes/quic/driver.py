@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import QuicEvent
 
-from pathbudget.probes.carriers import Moment
+from pathbudget.probes.carriers import Moment, span_between
 from pathbudget.probes.channels import (
     Cancellable,
     Datagram,
@@ -28,12 +28,12 @@ from pathbudget.probes.channels import (
     Outgoing,
     QueuedError,
 )
-from pathbudget.probes.clock import ClockWatcher, Reading
+from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval
 from pathbudget.probes.quic import inside
 from pathbudget.probes.quic.flight import Flight
 from pathbudget.probes.quic.outflow import Outflows, SentDatagram
 from pathbudget.probes.quic.packets import PacketHead, PacketKind, read_datagram
-from pathbudget.probes.record import Failure
+from pathbudget.probes.record import ClockSource, Failure
 
 PARKED_PACKETS = 32
 BEGINNINGS_KEPT = 8
@@ -113,9 +113,26 @@ class Driver:
         self.flight = Flight()
         self.first: SentDatagram | None = None
         """The first datagram of all."""
+        self._began_anew: list[tuple[Moment | None, SentDatagram]] = []
+        """What the server wished it with came, and our new Initial left."""
         self._begun_with: list[bytes] = []
         """How our first datagrams begin: ICMP errors quote them."""
         self._feeding = False
+
+    @property
+    def own(self) -> StampedInterval | None:
+        """What our side took to begin anew after Retry or Version Negotiation, all in all; None
+        where there was none. Of early data that is computing keys, and a busy loop.
+        """
+        spans = [span_between(came, sent.moment) for came, sent in self._began_anew if came]
+        if not spans:
+            return None
+        ranks = list(ClockSource)
+        return StampedInterval(
+            sum(max(0, span.value_ns) for span in spans),
+            max((span.source for span in spans), key=ranks.index),
+            stepped=any(span.stepped for span in spans),
+        )
 
     # What a user calls.
 
@@ -277,7 +294,8 @@ class Driver:
             if self.shaking or data[0] & 0x80:
                 heads = read_datagram(data)
                 count = len(heads)
-                self.flight.left(heads, len(data), sent.moment, timer=timer)
+                if self.flight.left(heads, len(data), sent.moment, timer=timer):
+                    self._began_anew.append((self.flight.heard, sent))
                 if len(self._begun_with) < BEGINNINGS_KEPT:
                     self._begun_with.append(data[:QUOTED_BYTES])
             if isinstance(key, Failure):

@@ -15,6 +15,8 @@ class Flight:
         self.sent = self.sent_bytes = self.received = self.received_bytes = 0
         self.repeated = 0
         """Datagrams that left because of a timer: something was lost, or is slow."""
+        self.heard: Moment | None = None
+        """When the latest datagram came."""
         self._token = b""
         self._version = 0
         self._flags: dict[str, None] = {}
@@ -33,8 +35,11 @@ class Flight:
 
     def left(
         self, heads: list[PacketHead], size: int, moment: Moment, *, timer: bool = False
-    ) -> None:
-        """A datagram of ours left; `timer` where a timer had run out, and no packet had come."""
+    ) -> bool:
+        """A datagram of ours left; `timer` where a timer had run out, and no packet had come. True
+        where with it the handshake began anew, because the server wished so.
+        """
+        began = self._first_sent
         self.sent += 1
         self.sent_bytes += size
         for head in heads:
@@ -44,6 +49,7 @@ class Flight:
             self.repeated += 1
         if self._latest is None:
             self._budget += AMPLIFICATION * size
+        return began is not None and self._first_sent is not began
 
     def _look_at_initial(self, head: PacketHead, moment: Moment) -> None:
         if self._first_sent is None:
@@ -66,6 +72,7 @@ class Flight:
         """A datagram came."""
         self.received += 1
         self.received_bytes += size
+        self.heard = moment
         if any(head.kind is PacketKind.VERSION_NEGOTIATION for head in heads):
             self._negotiated = True
             return

@@ -21,7 +21,7 @@ from aioquic.quic.events import (
 )
 from aioquic.quic.stream import QuicStreamSender
 
-from pathbudget.probes.carriers import Moment, Opened, Phase, span_between
+from pathbudget.probes.carriers import Moment, Opened, Phase, span_between, without
 from pathbudget.probes.channels import QueuedError
 from pathbudget.probes.clock import ClockWatcher, Reading, StampedInterval
 from pathbudget.probes.contract import ProbeEnvironment, Shot
@@ -304,7 +304,10 @@ class QuicStreams(Opening):
     def _stand(self, driver: Driver, event: HandshakeCompleted, moment: Moment) -> None:
         assert driver.first is not None
         began = driver.first.moment
-        span = span_between(began, moment)
+        own = driver.own
+        span = without(span_between(began, moment), own)
+        if own is not None:
+            self.facts["own_us"] = own.value_ns // 1_000
         self._handshake_ns = span.value_ns
         handshake = Phase(Metric.QUIC_HANDSHAKE, began, span, driver.flight.flags, moment)
         spent = StampedInterval(driver.compute_ns, ClockSource.USER)
