@@ -43,7 +43,8 @@ _NEVER = 0xFFFFFFFF
 USUAL_MSS, LEAST_MSS = 1_448, 48
 LONGEST_CONGESTION = 16
 """Octets of a name (TCP_CA_NAME_MAX)."""
-STAMP_QUEUE_BYTES = 1 << 20
+SEGMENTS_PER_LOOK = 32
+STAMP_QUEUE_BYTES = 4 << 20
 """Send stamps wait in the receive buffer: of a megabyte upload there are more than the usual one
 holds.
 """
@@ -100,7 +101,7 @@ class StampedTcpSocket:
         self._settling = False
         """The listener is being told, and `_info` is of now."""
         self._stamped = False
-        self._mss = 0
+        self._mss = self._segments = 0
         self._info = b""
         self._congestion: str | None = None
         self._icmp: QueuedError | None = None
@@ -218,6 +219,7 @@ class StampedTcpSocket:
         try:
             while self._pending:
                 del self._pending[: self._send_some()]
+                self._make_room_for_stamps()
         except BlockingIOError:
             self._reactor.watch(self._descriptor, READ_WRITE)
             return
@@ -237,6 +239,13 @@ class StampedTcpSocket:
             return self._socket.send(pending)
         # A record of its own is a segment of its own: what follows is not appended to it.
         return self._socket.send(pending[:size], socket.MSG_EOR)
+
+    def _make_room_for_stamps(self) -> None:
+        """Read stamps while much is written: their queue would overflow before the next wake-up."""
+        if self._options.segments:
+            self._segments += 1
+            if self._segments % SEGMENTS_PER_LOOK == 0 and self._connected:
+                self._drain_stamps()
 
     def _segment_bytes(self) -> int:
         if not self._mss:

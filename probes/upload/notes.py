@@ -21,7 +21,10 @@ def notes_of(
 ) -> dict[str, Note]:
     """The notes of one upload; those that nobody can tell are missing (docs/probes/upload.md)."""
     notes = {key: told[key] for key in _KEPT_OF_HTTP if key in told}
-    notes |= _flights(sent, _round_trip_ns(after, opened))
+    if after is None or after.mss is None or sent.is_whole(after.mss):
+        notes |= _flights(sent, _round_trip_ns(after, opened))
+    else:
+        notes["stamps_missing"] = True
     if after is not None:
         notes |= _kernel(before or NOTHING_KNOWN, after)
     return notes

@@ -41,6 +41,10 @@ class Sent(NamedTuple):
     departed: list[Departed]
     acknowledged: list[Acknowledged]
 
+    def is_whole(self, mss: int) -> bool:
+        """Whether no stamp is missing: a departure of more than a segment stands for several."""
+        return all(packet.bytes <= mss for packet in self.departed)
+
 
 class Sending:
     """What one connection has sent since `begin`."""

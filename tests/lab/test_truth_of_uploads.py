@@ -31,9 +31,10 @@ STARTS_LABS_HERE = True
 MS = 1_000_000
 ROUND_TRIP_MS = 40
 UPLOADING = Path(__file__).parent / "uploading.py"
-SHOTS, SHOTS_OF_LONG_ONES = 2, 4
+SHOTS, SHOTS_OF_LONG_ONES = 2, 3
 LONG_TOKENS = 64_000
 NEAR_NS = 500_000
+WRAP = 1 << 32
 FLIGHTS = {1: 1, 4: 2, 16: 3, 64: 5, 128: 6}
 """Thousands of tokens of 4 bytes, and the flights that the formula gives them."""
 IDLE_MS = 950
@@ -105,7 +106,7 @@ def found() -> Found:
 def shots_of(job: Job) -> int:
     """More of what noise of the host spoils more easily; the first one on kept ones is cold."""
     shots = SHOTS_OF_LONG_ONES if job.tokens >= LONG_TOKENS else SHOTS
-    return shots if job.mode == "cold" else shots + 1
+    return shots if job.mode == "cold" else SHOTS
 
 
 def uploads(told: dict[str, Any], mode: str) -> list[dict[str, Any]]:
@@ -132,10 +133,21 @@ def captured(sample: dict[str, Any], told: dict[str, Any]) -> Captured:
     """Flights by sequence and acknowledgement numbers; first packet out, packets of the answer."""
     packets = [Packet(*one) for one in told["packets"]]
     packets = sorted(one for one in packets if one.local_port == sample["flow"])
+    opening = packets[0].sequence
+    packets = [
+        one._replace(
+            sequence=(one.sequence - opening) % WRAP,
+            acknowledged=(one.acknowledged - opening) % WRAP,
+        )
+        for one in packets
+    ]
     answered_ns = sample["sent_unix_ns"] + sample["stamps"][3]
     data = [one for one in packets if one.outgoing and one.length and one.unix_ns <= answered_ns]
     end = max(one.sequence + one.length for one in data)
-    start = end - sample["notes"]["wire_bytes"]
+    # A packet passes the capture just before the driver stamps it, and the next one after that.
+    began = [one for one in data if one.unix_ns <= sample["sent_unix_ns"]]
+    start = max(one.sequence for one in began)
+    assert end - start >= sample["notes"]["bytes"]
     flight_at: dict[int, int] = {}
     latest, first_ns, first_bytes = start, 0, 0
     answers: list[int] = []

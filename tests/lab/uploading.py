@@ -71,9 +71,10 @@ async def upload(
     probe = collector.open(probe_table()["upload"], job["options"])
     for seq in range(job.get("shots", 1)):
         shot = shot_at(order["address"], seq=seq, port=order["port"], timeout_ns=TIMEOUT_NS)
+        if seq:
+            await asyncio.sleep(job.get("gap_ms", 0) / 1000)
         probe.fire(shot)
         await probe.drain()
-        await asyncio.sleep(job.get("gap_ms", 0) / 1000)
     probe.close()
     return {"samples": [sample for _, sample in collector.emitted], "packets": capture.read()}
 
