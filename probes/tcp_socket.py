@@ -44,6 +44,8 @@ USUAL_MSS, LEAST_MSS = 1_448, 48
 LONGEST_CONGESTION = 16
 """Octets of a name (TCP_CA_NAME_MAX)."""
 SEGMENTS_PER_LOOK = 32
+STAMPS_PER_WAKE = 16_384
+"""More than the queue below holds."""
 STAMP_QUEUE_BYTES = 4 << 20
 """Send stamps wait in the receive buffer: of a megabyte upload there are more than the usual one
 holds.
@@ -288,7 +290,8 @@ class StampedTcpSocket:
         return False
 
     def _drain_stamps(self) -> None:
-        for _ in range(READS_PER_WAKE):
+        # What is answered has left before the answer came: all of its stamps are told first.
+        for _ in range(STAMPS_PER_WAKE if self._options.segments else READS_PER_WAKE):
             messages = self._read_error_queue()
             if messages is None:
                 return

@@ -41,9 +41,12 @@ class Sent(NamedTuple):
     departed: list[Departed]
     acknowledged: list[Acknowledged]
 
+    all_left: bool
+    """Whether it is known that the last byte has left."""
+
     def is_whole(self, mss: int) -> bool:
         """Whether no stamp is missing: a departure of more than a segment stands for several."""
-        return all(packet.bytes <= mss for packet in self.departed)
+        return self.all_left and all(packet.bytes <= mss for packet in self.departed)
 
 
 class Sending:
@@ -84,7 +87,7 @@ class Sending:
             (one for one in self.acknowledged if one.last_byte >= first),
             key=lambda one: one.unix_ns,
         )
-        return Sent(departed, acknowledged)
+        return Sent(departed, acknowledged, self._end is not None)
 
     def info(self) -> TcpInfo | None:
         """TCP_INFO as of now; None of QUIC."""
