@@ -185,8 +185,11 @@ class SslClient:
         """See `client_side.TlsClient.write`."""
         assert self._tls is not None
         view = memoryview(data)
-        while view:
-            view = view[self._tls.write(view) :]
+        try:
+            while view and self.failure is None:
+                view = view[self._tls.write(view) :]
+        except ssl.SSLError as error:
+            self.failure = from_tls(error, Stage.SEND)
         return self._outgoing.read()
 
     def goodbye(self) -> bytes:

@@ -53,7 +53,7 @@ class TlsClient(Protocol):
         ...
 
     def write(self, data: bytes) -> bytes:
-        """Encrypt. After the handshake only."""
+        """Encrypt. After the handshake only; of one that has failed nothing comes but an alert."""
         ...
 
     def goodbye(self) -> bytes:

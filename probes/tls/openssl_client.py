@@ -188,8 +188,11 @@ class OpenSslClient:
     def write(self, data: bytes) -> bytes:
         """See `client_side.TlsClient.write`."""
         view = memoryview(data)
-        while view:
-            view = view[self._connection.send(view) :]
+        try:
+            while view and self.failure is None:
+                view = view[self._connection.send(view) :]
+        except SSL.Error as error:
+            self.failure = Failure(FailureKind.PROTOCOL, Stage.SEND, detail=_words(error))
         return self._outgoing()
 
     def goodbye(self) -> bytes:

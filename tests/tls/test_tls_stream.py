@@ -16,6 +16,7 @@ from pathbudget.probes.carriers import Moment, Opened, Phase
 from pathbudget.probes.contract import ProbeEnvironment
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.fake_network import FakeNetwork, FakePath
+from pathbudget.probes.fake_tcp import FakeTlsServer
 from pathbudget.probes.record import (
     ConnectionMode,
     Failure,
@@ -367,3 +368,31 @@ async def test_early_bytes_leave_with_the_hello_and_are_answered(
     # A server that is late to write its log has the handshake behind it by then, and says "-":
     # test_tls_nginx.py holds its word over many requests.
     assert early in ("1", "-")
+
+
+def test_a_bad_record_right_behind_the_flight_is_a_failure_of_what_is_written_then(
+    fake: FakeNetwork,
+    tls_path: FakePath,
+    fake_collector: Collector,
+    ca_file: str,
+    library: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The library has read it, and refuses to write, as the request is about to leave."""
+    receive = FakeTlsServer.receive
+
+    def spoiled(self: FakeTlsServer, data: bytes) -> bytes:
+        said = receive(self, data)
+        return said + b"\x17\x03\x03\x00\x20" + bytes(32) if said.startswith(b"\x16") else said
+
+    monkeypatch.setattr(FakeTlsServer, "receive", spoiled)
+    settings = TlsSettings(ca_file=ca_file, library=library)
+    dialer = TlsStreamDialer(environment(fake_collector), settings)
+    heard = Recorder()
+    dialer.dial(shot_at("192.0.2.1", host="site.example"), heard, early=b"GET /")
+    fake.clock.advance(3_000 * MS)
+    assert len(heard.opened_as) == 1
+    ((metric, failure, done),) = heard.failures
+    assert (metric, done) == ("", ())
+    assert (failure.kind, failure.stage) == (FailureKind.PROTOCOL, Stage.WAIT)
+    assert heard.left == []
