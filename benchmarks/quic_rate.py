@@ -37,7 +37,7 @@ from pathbudget.probes.record import AddressFamily, Sample, Target
 
 HERE = "127.0.0.1"
 TIMEOUT_NS = 10_000_000_000
-TURNS = 3
+TURNS = 10
 
 
 def cpu_seconds() -> float:
@@ -94,6 +94,12 @@ def serving(folder: Path) -> Iterator[int]:
 async def plain(ca_file: str, port: int, count: int, *, resumed: bool) -> int:
     """What anybody would write first. Returns how many were of the kind asked for."""
     tickets: list[SessionTicket] = []
+    came = asyncio.Event()
+
+    def take(ticket: SessionTicket) -> None:
+        tickets.append(ticket)
+        came.set()
+
     done = 0
     for _ in range(count):
         configuration = QuicConfiguration(
@@ -101,12 +107,16 @@ async def plain(ca_file: str, port: int, count: int, *, resumed: bool) -> int:
         )
         if tickets:
             configuration.session_ticket = tickets.pop()
-        keep = tickets.append if resumed else None
+            tickets.clear()
+        came.clear()
         async with connect(
-            HERE, port, configuration=configuration, session_ticket_handler=keep
+            HERE,
+            port,
+            configuration=configuration,
+            session_ticket_handler=take if resumed else None,
         ) as client:
             if resumed:
-                await client.ping()  # the ticket has come by then
+                await came.wait()
                 done += client._quic.tls.session_resumed  # noqa: SLF001
             else:
                 done += 1

@@ -156,7 +156,10 @@ class Driver:
             self._transmit()
 
     def leave(self, code: int) -> None:
-        """Close the connection, tell the other end, give the socket back."""
+        """Close the connection, tell the other end, give the socket back. What waits leaves first:
+        without our Finished the server's handshake would be one that was broken off.
+        """
+        self._transmit()
         self.shaking = False
         self.counted(lambda: self.quic.close(code), None)
         self._transmit()

@@ -171,3 +171,33 @@ async def test_a_port_where_nobody_listens_refuses(collector: Collector) -> None
     assert failure.kind is FailureKind.REFUSED
     assert failure.detail == f"port unreachable: nothing listens on UDP port {port}"
     assert (failure.icmp_type, failure.icmp_code) == (3, 3)
+
+
+async def said(other: Other, words: str) -> None:
+    """Until a server has told that."""
+    for _ in range(500):
+        if words in other.said():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(other.said())
+
+
+@pytest.mark.needs("gtlsserver")
+async def test_our_own_certificate_is_shown_to_who_asks(
+    folder: Path, tmp_path: Path, collector: Collector, ca_file: str
+) -> None:
+    options = {
+        "ca_file": ca_file,
+        "client_certificate": str(folder / "long.pem"),
+        "client_key": str(folder / "key.pem"),
+    }
+    with others.gtlsserver(folder, tmp_path, "--verify-client") as asking:
+        probe = collector.open(QUIC, options)
+        probe.fire(shot_at(HERE, host="localhost", port=asking.port, timeout_ns=TIMEOUT_NS))
+        async with asyncio.timeout(20):
+            await probe.drain()
+        probe.close()
+        await said(asking, "QUIC handshake has completed")
+    assert collector.only("setup").failure is None
+    pieces = re.findall(r"frm rx \d+ Handshake CRYPTO\(0x06\) offset=\d+ len=(\d+)", asking.said())
+    assert sum(map(int, pieces)) > 5_000
