@@ -13,7 +13,7 @@ from pathbudget.analysis.report.document import (
     shortened,
 )
 from pathbudget.analysis.report.lookup import Lookup
-from pathbudget.analysis.report.words import NOT_KNOWN, bare_ms, fine_interval, fine_ms
+from pathbudget.analysis.report.words import NOT_KNOWN, bare_ms, counted, fine_interval, fine_ms
 from pathbudget.analysis.request_results import UploadSummary
 from pathbudget.analysis.series import BYTES_PER_TOKEN
 
@@ -59,7 +59,7 @@ def _row(lookup: Lookup, one: UploadSummary) -> Row:
     took = NOT_KNOWN if one.round_trips_measured is None else f"{one.round_trips_measured:.2f}"
     flights: tuple[str, ...] = (f"model {one.flights_model}",)
     if one.flights_seen is not None:
-        flights = (f"{one.flights_seen} flights seen", *flights)
+        flights = (f"{counted(one.flights_seen, 'flight')} seen", *flights)
     return (
         *place_cells(lookup, one.region, one.site, one.target),
         Cell(

@@ -67,6 +67,27 @@ def test_what_a_ticket_saves_is_said_with_the_numbers_of_the_report() -> None:
     assert "saves the certificates' bytes and processor time, and no round trip" in text
 
 
+def test_computing_is_never_told_as_a_round_trip() -> None:
+    """On a path of 1 ms the server's signature takes as long as a round trip."""
+    path = [
+        echoes(1.0),
+        setups(TLS, COLD, [3.2] * N, notes={"flight_bytes": 1110}),
+        setups(TLS, RESUMED, [2.2] * N, notes={"flight_bytes": 245}),
+    ]
+    (told,) = what_was_saved(Lookup(evaluated(path)))
+    assert "no round trip is saved; the rest is computing" in told
+
+
+def test_a_ticket_does_save_the_round_trip_of_a_long_chain() -> None:
+    path = [
+        echoes(),
+        setups(TLS, COLD, [121.0] * N, flags=(Flag.SECOND_FLIGHT,)),
+        setups(TLS, RESUMED, [81.0] * N),
+    ]
+    (told,) = what_was_saved(Lookup(evaluated(path)))
+    assert told.endswith("2.02 round trips of set-up, 3.02 when cold: one round trip is saved.")
+
+
 def test_names_are_not_looked_up_at_the_cost_of_round_trips() -> None:
     shots = [
         one
