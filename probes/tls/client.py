@@ -205,7 +205,10 @@ class SslClient:
         if self._tls is None or not self._looks_left:
             return None
         self._looks_left -= 1
-        session = self._tls.session
+        try:
+            session = self._tls.session
+        except ValueError:  # a ticket that OpenSSL has taken, and cannot write down
+            return None
         if session is None or not session.has_ticket or session.id == self._offered:
             return None
         return Ticket(session, now_ns, min(session.ticket_lifetime_hint, session.timeout))

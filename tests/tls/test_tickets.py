@@ -2,6 +2,8 @@
 
 import pytest
 
+from pathbudget.probes.tls.client import SslLibrary
+from pathbudget.probes.tls.settings import TlsSettings
 from pathbudget.probes.tls.tickets import (
     KEPT_PER_SERVER,
     LARGEST_TICKET_BYTES,
@@ -101,3 +103,17 @@ def test_memory_is_bounded() -> None:
     while isinstance(tickets.take(HERE, 1_000 * SECOND), Ticket):
         found += 1
     assert found == KEPT_PER_SERVER
+
+
+class TooLong:
+    """An `ssl.SSLObject` that has taken a ticket of 65,535 bytes."""
+
+    @property
+    def session(self) -> None:
+        raise ValueError("i2d() failed")
+
+
+def test_a_ticket_that_ssl_cannot_write_down_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = SslLibrary(TlsSettings(verify=False)).client("site.example", None)
+    monkeypatch.setattr(client, "_tls", TooLong())
+    assert client.new_ticket(0) is None
