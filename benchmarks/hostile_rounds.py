@@ -1,6 +1,6 @@
 """Shots at servers that mean no good: none outlives its deadline, crashes a probe, or stays.
 
-    python benchmarks/hostile_rounds.py [--rounds 100000] [--seed 1] [probe ...]
+    python benchmarks/hostile_rounds.py [--rounds 100000] [--seconds 600] [probe ...]
 
 Every round is one shot of a probe against another end that sends good bytes made bad: flipped, cut,
 spliced, repeated, random, in pieces, an octet at a time, late, without end, with a reset or an end
@@ -100,6 +100,7 @@ class Rounds:
         self._always_open = len(self._network.open)
         self.faults: collections.Counter[str] = collections.Counter()
         self.slowest_seconds = 0.0
+        self.slowest_round = 0
 
     def _open(self) -> Probe:
         environment = ProbeEnvironment(
@@ -113,23 +114,26 @@ class Rounds:
         defaults = {name: option.default for name, option in self._spec.options.items()}
         return self._spec.open(environment, {**defaults, **given})
 
-    def run(self, rounds: int) -> str:
-        """All of them; a line to be read."""
+    def run(self, rounds: int, seconds: float) -> str:
+        """So many, or as many as fit into the time; a line to be read."""
         began = time.monotonic()
-        before = after = (0, 0)
-        for number in range(rounds):
-            if number == min(WARM_UP, rounds // 2):
+        before, done = (0, 0), 0
+        while done < rounds and time.monotonic() - began < seconds:
+            if done == min(WARM_UP, rounds // 2):
                 before = self._footprint()
-            self._round(number)
+            self._round(done)
+            done += 1
         after = self._footprint()
         self._end()
         took = time.monotonic() - began
         kinds = ", ".join(f"{kind} {count}" for kind, count in self._told.kinds.most_common(6))
         return (
-            f"{self._case.name:24} {rounds:7} rounds {took:6.0f} s"
+            f"{self._case.name:24} {done:7} rounds {took:6.0f} s"
             f"  RSS {before[0] / 1024:.1f} {(after[0] - before[0]) / 1024:+.1f} MB"
             f"  objects {before[1]} {after[1] - before[1]:+d}"
-            f"  slowest {self.slowest_seconds * 1e3:.0f} ms  faults {self.faults.total()}\n"
+            f"  slowest {self.slowest_seconds * 1e3:.0f} ms"
+            f" (round {self.slowest_round}), one call {self._network.longest_ns / MS:.0f} ms"
+            f"  faults {self.faults.total()}\n"
             f"{'':24} {kinds}"
         )
 
@@ -146,7 +150,7 @@ class Rounds:
         if self._case.service is not None:
             self._case.service.rng = dice
         self._told.begin(number)
-        began = time.process_time()
+        began = time.perf_counter()
         signal.alarm(HANG_SECONDS)
         try:
             self._shoot(number)
@@ -154,7 +158,9 @@ class Rounds:
         except (Exception, Hung):  # noqa: BLE001  # that is what is looked for
             problem = traceback.format_exc(limit=-6)
         signal.alarm(0)
-        self.slowest_seconds = max(self.slowest_seconds, time.process_time() - began)
+        took = time.perf_counter() - began
+        if took > self.slowest_seconds:
+            self.slowest_seconds, self.slowest_round = took, number
         self._network.sent.clear()
         if problem:
             self._complain(number, problem)
@@ -223,7 +229,7 @@ def _hang(*_: object) -> None:
     raise Hung
 
 
-async def run(names: list[str], rounds: int, seed: int, only: str) -> int:
+async def run(names: list[str], rounds: int, seed: int, only: str, seconds: float) -> int:
     """Every case of these; how many faults there were."""
     faults = 0
     with tempfile.TemporaryDirectory() as place:
@@ -232,7 +238,7 @@ async def run(names: list[str], rounds: int, seed: int, only: str) -> int:
             if only and only not in case.name:
                 continue
             made = Rounds(case, seed)
-            print(made.run(max(1, round(rounds * case.share))), flush=True)
+            print(made.run(max(1, round(rounds * case.share)), seconds * case.share), flush=True)
             faults += made.faults.total()
     return faults
 
@@ -243,12 +249,13 @@ def main() -> int:
     parser.add_argument("probes", nargs="*", choices=[*CASES, []], help="all of them by default")
     parser.add_argument("--rounds", type=int, default=100_000, help="of each probe")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="of each probe, at most")
     parser.add_argument("--case", default="", help="only cases whose names hold this")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGALRM, _hang)
     names = given.probes or list(CASES)
-    return 1 if asyncio.run(run(names, given.rounds, given.seed, given.case)) else 0
+    return 1 if asyncio.run(run(names, given.rounds, given.seed, given.case, given.seconds)) else 0
 
 
 if __name__ == "__main__":

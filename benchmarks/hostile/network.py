@@ -3,6 +3,7 @@
 import errno
 import functools
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -45,6 +46,8 @@ class HostileNetwork(FakeNetwork):
     connects: bool = True
     """False: one connection in twenty is refused, or its SYN never answered."""
     open: set[Any] = field(default_factory=set[Any])
+    longest_ns: int = 0
+    """How long a probe has computed on one read, really: no alarm can ring meanwhile."""
     alarms: list[FakeCall] = field(default_factory=list[FakeCall])
 
     def call_at(self, monotonic_ns: int, callback: Callable[[], None]) -> FakeCall:
@@ -178,7 +181,10 @@ class HostileChannel:
         if data is None:
             self._reset(errno.ECONNRESET)
         elif self._listener is not None:
+            began = time.perf_counter_ns()
             self._listener.received(data, self._network.clock.unix_ns())
+            took = time.perf_counter_ns() - began
+            self._network.longest_ns = max(self._network.longest_ns, took)
 
     def _reset(self, code: int) -> None:
         listener, self._listener = self._listener, None
