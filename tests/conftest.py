@@ -44,8 +44,8 @@ def why_missing(thing: str) -> str | None:
         found = any(shutil.which(name) for name in ("chromium", "google-chrome"))
         return None if found else "the Debian package chromium is not installed"
     if thing in PACKAGES:
-        found = shutil.which(thing, path=PROGRAMS)
-        return None if found else f"the Debian package {PACKAGES[thing]} is not installed"
+        program = shutil.which(thing, path=PROGRAMS)
+        return None if program else f"the Debian package {PACKAGES[thing]} is not installed"
     if thing == "lab":
         from pathbudget.agents.lab.capability import why_not
 

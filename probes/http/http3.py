@@ -141,8 +141,8 @@ class Http3Connection:
             exchange.listener.left(first, last)
 
     def stream_acknowledged(self, stream: int, moment: Moment) -> None:
-        """See `QuicListener.stream_acknowledged`: a server may take its time (RFC 9000, 13.2.1), and
-        one that comes behind the answer says nothing more.
+        """See `QuicListener.stream_acknowledged`. A server may take its time (RFC 9000, 13.2.1),
+        and one that comes behind the answer says nothing more.
         """
         exchange = self._exchanges.get(stream)
         if exchange is not None and exchange.began is None:

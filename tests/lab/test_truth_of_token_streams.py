@@ -88,7 +88,9 @@ def differences(world_: World) -> tuple[NDArray[np.float64], NDArray[np.float64]
     both = np.convolve(coarse, coarse[::-1])
     step = 16 * truth.cell_ms
     values = (np.arange(len(both)) - (len(coarse) - 1)) * step
-    return values, both.cumsum() / both.sum()
+    return np.asarray(values, dtype=np.float64), np.asarray(
+        both.cumsum() / both.sum(), dtype=np.float64
+    )
 
 
 def test_every_chunk_came(seen: Seen) -> None:
@@ -111,8 +113,8 @@ def test_gaps_vary_as_the_link_does(share: float, seen: Seen) -> None:
 def test_each_loss_stalls_the_stream_once(seen: Seen) -> None:
     gaps = seen.values_ms("delivery_gap")
     stalls = int(np.count_nonzero(gaps > INTERVAL_MS + BUFFER_MS))
-    low, high = binom.ppf([0.0005, 0.9995], len(gaps), LOSS)
-    assert low <= stalls <= high
+    few, many = (float(binom.ppf(share, len(gaps), LOSS)) for share in (0.0005, 0.9995))
+    assert few <= stalls <= many
 
 
 def test_sender_stamps_are_the_kernels(seen: Seen) -> None:
