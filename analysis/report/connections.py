@@ -40,7 +40,7 @@ LARGE_REST = 0.5
 
 WHAT_TICKETS_DO = (
     "A ticket (TLS 1.3 resumption) saves the certificates' bytes and processor time, and no round "
-    "trip, unless the chain was so long that it cost one more. What saves round trips is early data "
+    "trip, unless the chain was so long that it cost one. What saves round trips is early data "
     "(0-RTT), QUIC, or a connection that stays open. Measured here:"
 )
 
