@@ -61,6 +61,12 @@ class HostileNetwork(FakeNetwork):
         self.alarms = [one for one in self.alarms if one._callback is not None]  # noqa: SLF001
         return len(self.alarms)
 
+    def timed(self, call: Callable[..., None], *given: Any) -> None:
+        """Let a probe read."""
+        began = time.perf_counter_ns()
+        call(*given)
+        self.longest_ns = max(self.longest_ns, time.perf_counter_ns() - began)
+
     def connect(
         self,
         address: str,
@@ -86,7 +92,8 @@ class HostileNetwork(FakeNetwork):
         packet: PacketOptions = PLAIN,
     ) -> Any:
         """See `channels.Network.open_datagrams`. Remembers the channel until it is closed."""
-        channel: Any = super().open_datagrams(family, listener, port=port, packet=packet)
+        timed = functools.partial(self.timed, listener)
+        channel: Any = super().open_datagrams(family, timed, port=port, packet=packet)
         assert channel is not None
         close = channel.close
 
@@ -181,10 +188,8 @@ class HostileChannel:
         if data is None:
             self._reset(errno.ECONNRESET)
         elif self._listener is not None:
-            began = time.perf_counter_ns()
-            self._listener.received(data, self._network.clock.unix_ns())
-            took = time.perf_counter_ns() - began
-            self._network.longest_ns = max(self._network.longest_ns, took)
+            now = self._network.clock.unix_ns()
+            self._network.timed(self._listener.received, data, now)
 
     def _reset(self, code: int) -> None:
         listener, self._listener = self._listener, None
