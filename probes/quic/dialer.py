@@ -12,6 +12,7 @@ from aioquic.tls import SessionTicket
 
 from pathbudget.probes.clock import ClockWatcher, Reading
 from pathbudget.probes.contract import ProbeEnvironment, Shot
+from pathbudget.probes.quic.inside import ClientConnection
 from pathbudget.probes.quic.opening import QuicListener
 from pathbudget.probes.quic.settings import QUIC_OPTIONS, QuicSettings, quic_settings
 from pathbudget.probes.quic.streams import Early, QuicStreams
@@ -94,7 +95,7 @@ class QuicDialer:
             configuration.certificate_chain = self._own.certificate_chain
             configuration.private_key = self._own.private_key
         if not self.settings.wants_tickets:
-            return QuicConnection(configuration=configuration)
+            return ClientConnection(configuration=configuration)
 
         def take(ticket: SessionTicket) -> None:
             streams.take_ticket(keep(ticket, wish.token, self.watcher.read().monotonic_ns))
@@ -102,7 +103,7 @@ class QuicDialer:
         def take_token(token: bytes) -> None:
             wish.token = token
 
-        return QuicConnection(
+        return ClientConnection(
             configuration=configuration, session_ticket_handler=take, token_handler=take_token
         )
 

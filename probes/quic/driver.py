@@ -117,7 +117,7 @@ class Driver:
         """What the server wished it with came, and our new Initial left."""
         self._begun_with: list[bytes] = []
         """How our first datagrams begin: ICMP errors quote them."""
-        self._feeding = False
+        self._feeding = self._finished = False
 
     @property
     def own(self) -> StampedInterval | None:
@@ -156,10 +156,13 @@ class Driver:
             self._transmit()
 
     def leave(self, code: int) -> None:
-        """Close the connection, tell the other end, give the socket back. What waits leaves first:
-        without our Finished the server's handshake would be one that was broken off.
+        """Close the connection, tell the other end, give the socket back.
+
+        What was written leaves first, and so does our Finished: without it the server's handshake
+        would be one that was broken off.
         """
-        self._transmit()
+        if not self._finished or inside.has_unsent(self.quic):
+            self._transmit()
         self.shaking = False
         self.counted(lambda: self.quic.close(code), None)
         self._transmit()
@@ -280,6 +283,7 @@ class Driver:
         made = self.counted(lambda: self.quic.datagrams_to_send(now), nothing)
         if made:
             self._send(channel, [data for data, _ in made], number, timer=due > 0)
+        self._finished = self._finished or not self.shaking
         self._set_timer()
         self._user.after_sending(reading)
 

@@ -1,6 +1,6 @@
 """What aioquic knows and does not tell by a public name. All of it is in here, and tested.
 
-Every function takes a `QuicConnection` and reads; `send_again` alone writes.
+Every function takes a `QuicConnection` and reads; `send_again` and `ClientConnection` alone write.
 """
 
 # pyright: reportPrivateUsage=false
@@ -12,11 +12,25 @@ from typing import Any, NamedTuple
 from aioquic.quic.connection import QuicConnection, QuicConnectionState
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicSentPacket
 from aioquic.quic.stream import QuicStream, QuicStreamSender
-from aioquic.tls import Epoch
+from aioquic.tls import Epoch, Group
 
 from pathbudget.probes.quic.packets import PacketKind
 
 _EPOCHS = {PacketKind.HANDSHAKE: Epoch.HANDSHAKE, PacketKind.ONE_RTT: Epoch.ONE_RTT}
+
+
+GROUPS = [Group.X25519, Group.SECP256R1, Group.SECP384R1]
+"""Key shares to offer, as the tls probe does. aioquic would make one of X448 as well, which
+costs processor time and a part of the first datagram, and which servers do not ask for.
+"""
+
+
+class ClientConnection(QuicConnection):
+    """One that makes no more keys than it needs."""
+
+    def _initialize(self, peer_cid: bytes) -> None:
+        super()._initialize(peer_cid)
+        self.tls._supported_groups = list(GROUPS)
 
 
 class StreamPiece(NamedTuple):
@@ -94,6 +108,11 @@ def stop_stream(quic: QuicConnection, stream: int, code: int = 0x10C) -> None:
 def streams_of(quic: QuicConnection) -> list[int]:
     """The streams that are open now."""
     return list(quic._streams)
+
+
+def has_unsent(quic: QuicConnection) -> bool:
+    """Whether something was written to a stream and has not left."""
+    return any(not stream.sender.buffer_is_empty for stream in quic._streams.values())
 
 
 def is_blocked(quic: QuicConnection) -> bool:

@@ -4,6 +4,9 @@ import datetime
 from pathlib import Path
 
 import pytest
+from aioquic import tls
+from aioquic._buffer import Buffer
+from aioquic.quic.configuration import QuicConfiguration
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -15,7 +18,7 @@ from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.fake_collector import Collector
 from pathbudget.probes.quic.endings import from_close
 from pathbudget.probes.quic.flight import Flight
-from pathbudget.probes.quic.inside import Closing
+from pathbudget.probes.quic.inside import GROUPS, ClientConnection, Closing
 from pathbudget.probes.quic.packets import (
     VERSION_1,
     VERSION_2,
@@ -69,6 +72,21 @@ def test_a_token_and_versions_are_read() -> None:
     assert initial.token == b"abc"
     (offer,) = read_datagram(long_header(0x80, 0, b"\0\0\0\x01\x6b\x33\x43\xcf"))
     assert offer.versions == (VERSION_1, VERSION_2)
+
+
+def test_a_client_makes_no_more_keys_than_it_offers(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    push_hello = tls.push_client_hello
+
+    def watch(buffer: Buffer, hello: tls.ClientHello) -> None:
+        made.extend(group for group, _ in hello.key_share or ())
+        assert hello.supported_groups == made
+        push_hello(buffer, hello)
+
+    monkeypatch.setattr(tls, "push_client_hello", watch)
+    quic = ClientConnection(configuration=QuicConfiguration(server_name="site.example"))
+    quic.connect(("192.0.2.1", 443), 0.0)
+    assert sorted(made) == sorted(GROUPS)
 
 
 def at(monotonic_ns: int) -> Moment:
