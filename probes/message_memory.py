@@ -87,10 +87,30 @@ class MessageMemory:
             ctypes.c_char.from_buffer(each) for each in (self.slots, self.vectors, self.headers)
         ]
         self._slots, self._vectors, self.address = map(ctypes.addressof, self._exports)
-        for slot in range(count):
-            self.set_header(slot, NAME_BYTES, control_bytes)
-            self.set_length(slot, data_bytes)
+        self._lay_out(control_bytes)
         self._template = bytes(self.headers)
+
+    def _lay_out(self, control_bytes: int) -> None:
+        """All slots with room for the longest name, control messages and data; at once, because who
+        opens a socket per connection pays for it every time.
+        """
+        places = range(self._slots, self._slots + self.count * self.stride, self.stride)
+        self.headers[:] = b"".join(
+            HEADER.pack(
+                place,
+                NAME_BYTES,
+                self._vectors + slot * VECTOR.size,
+                1,
+                place + self.control_at if control_bytes else 0,
+                control_bytes,
+                0,
+                0,
+            )
+            for slot, place in enumerate(places)
+        )
+        self.vectors[:] = b"".join(
+            VECTOR.pack(place + self.data_at, self.data_bytes) for place in places
+        )
 
     def set_header(self, slot: int, name_bytes: int, control_bytes: int) -> None:
         """How long name and control messages of a slot are."""
