@@ -69,6 +69,8 @@ class WebSocketClient:
                     break
         except (RemoteProtocolError, LocalProtocolError) as error:
             raise StreamFormatError(f"no WebSocket: {error}") from error
+        except UnicodeDecodeError as error:  # wsproto reads headers of the upgrade as ASCII
+            raise StreamFormatError("no WebSocket: a header that is not ASCII") from error
         return heard
 
     def goodbye(self) -> bytes:

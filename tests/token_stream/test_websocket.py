@@ -87,3 +87,15 @@ def test_headers_and_messages_without_end_are_not_kept() -> None:
     piece = Message(data="x" * 100, message_finished=False)
     with pytest.raises(StreamFormatError, match="longer than 1000"):
         receive_for_ever(one, server.send(AcceptConnection()), lambda: server.send(piece))
+
+
+@pytest.mark.parametrize("name", [b"connection", b"upgrade", b"sec-websocket-accept"])
+def test_an_upgrade_that_is_not_ascii_is_no_websocket(name: bytes) -> None:
+    one = client()
+    one.start()
+    fields = {b"connection": b"Upgrade", b"upgrade": b"websocket", b"sec-websocket-accept": b"x"}
+    fields[name] = b"Up\xc6rade"
+    head = b"".join(b"%s: %s\r\n" % field for field in fields.items())
+    with pytest.raises(StreamFormatError, match="no WebSocket"):
+        one.receive(b"HTTP/1.1 101 Switching Protocols\r\n" + head + b"\r\n")
+    assert one.goodbye() == b""
