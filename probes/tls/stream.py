@@ -387,7 +387,8 @@ class TlsStreamDialer:
 
     async def drain(self) -> None:
         """See `carriers.StreamDialer.drain`."""
-        await self._idle.wait()
+        while self._unsettled:  # one that settles may begin to wait for its ticket right after
+            await self._idle.wait()
 
     def close(self) -> None:
         """See `carriers.StreamDialer.close`."""
