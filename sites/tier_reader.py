@@ -3,7 +3,7 @@
 import math
 
 from pathbudget.sites.catalogue import Tier
-from pathbudget.sites.entry import Entry, Interval, show
+from pathbudget.sites.entry import Entry, Interval, plain_number, show
 from pathbudget.sites.tiers import (
     HEADLINE_MODES,
     MODES,
@@ -85,11 +85,15 @@ def _components(entry: Entry) -> dict[str, float]:
 def _further_prompts(entry: Entry, prompt: int | None) -> tuple[int, ...]:
     """Sizes that get lines of their own; none twice, for their lines would be the same."""
     sizes = entry.whole_numbers("further_prompt_bytes", PROMPT)
-    known = {prompt}
-    for at, size in enumerate(sizes):
+    given = entry.values.get("further_prompt_bytes")
+    known: set[float | None] = {prompt}
+    for at, value in enumerate(given if isinstance(given, list) else []):
+        size = plain_number(value)
+        if size not in sizes:  # has its fault already
+            continue
         if size in known:
             expected = "each size once, and none that is prompt_bytes"
-            entry.fault(f"further_prompt_bytes[{at}]", f"{size} is there already", expected)
+            entry.fault(f"further_prompt_bytes[{at}]", f"{size:.0f} is there already", expected)
         known.add(size)
     return sizes
 

@@ -143,6 +143,16 @@ def test_files_of_tokens_that_are_none(tmp_path: Path, content: str, mode: int, 
         read_tokens(file)
 
 
+def test_a_file_of_something_else_is_one_fault(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("no token here\n" * 100)
+    file.chmod(0o600)
+    with pytest.raises(ConfigError) as told:
+        read_tokens(file)
+    (fault,) = told.value.faults
+    assert fault.problem == "no token in it"
+
+
 def test_a_file_of_tokens(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text("# of site 1\n0123456789abcdef\n\nfedcba9876543210\n")

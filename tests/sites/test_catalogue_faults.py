@@ -99,6 +99,12 @@ CASES = [
     (TIER + "transport = 'udp'", "tier[0].transport", "udp", "tls, quic"),
     (TIER + "further_prompt_bytes = 9", "tier[0].further_prompt_bytes", "no list", "1 or more"),
     (TIER + "further_prompt_bytes = [0]", "tier[0].further_prompt_bytes[0]", "range", "1 or more"),
+    (
+        TIER + "further_prompt_bytes = [0, -1, 10]",
+        "tier[0].further_prompt_bytes[2]",
+        "already",
+        "once",
+    ),
     (TIER + "further_prompt_bytes = [10]", "tier[0].further_prompt_bytes[0]", "already", "once"),
     (TIER + "mixture = 1", "tier[0].mixture", "1 is no table", "a share"),
     (TIER + "mixture = {}", "tier[0].mixture", "sum to 0", "sum to 1"),

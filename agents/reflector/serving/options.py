@@ -12,6 +12,7 @@ from pathbudget.sites.toml_reader import read_text
 
 COMMAND_LINE = "command line"
 SHORTEST_TOKEN = 16
+_TOKEN = f"{SHORTEST_TOKEN} or more letters, digits and signs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +60,22 @@ def read_tokens(file: Path) -> tuple[bytes, ...]:
         raise ConfigError(faults)
     if file.stat().st_mode & 0o077:
         faults.append(Fault(str(file), "", "others may read it", f"chmod 600 {file}"))
-    tokens: list[bytes] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        word = line.strip()
-        if not word or word.startswith("#"):
-            continue
-        if len(word) < SHORTEST_TOKEN or not (word.isascii() and word.isprintable()) or " " in word:
-            expected = f"a token of {SHORTEST_TOKEN} or more letters, digits and signs"
-            faults.append(Fault(str(file), f"line {number}", "no token", expected))
-        tokens.append(word.encode())
-    if not tokens and not faults:
-        faults.append(Fault(str(file), "", "no token in it", "one a line"))
+    words = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
+    words = [(number, word) for number, word in words if word and not word.startswith("#")]
+    wrong = [number for number, word in words if not _is_token(word)]
+    if (
+        not words or len(wrong) == len(words) > 1
+    ):  # some other file: one fault, not one for each of its lines
+        faults.append(Fault(str(file), "", "no token in it", f"one a line, each {_TOKEN}"))
+    else:
+        faults += [Fault(str(file), f"line {line}", "no token", _TOKEN) for line in wrong]
     if faults:
         raise ConfigError(faults)
-    return tuple(tokens)
+    return tuple(word.encode() for _, word in words)
+
+
+def _is_token(word: str) -> bool:
+    return len(word) >= SHORTEST_TOKEN and word.isascii() and word.isprintable() and " " not in word
 
 
 Tell = Callable[[str], None]
