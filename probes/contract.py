@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
+from pathbudget.probes.errors import Fault
 from pathbudget.probes.record import AddressFamily, Sample, Target, Transport
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class OptionSpec:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    file: bool = False
+    """Whether a text is the path of a file to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +138,7 @@ class ProbeSpec:
     catalogue gives is then another service's."""
     transport: Callable[[Options], Transport | None] = lambda _: None
     """What carries its requests; None of a probe that makes none."""
+    check: Callable[[Options], Sequence[Fault]] = lambda _: ()
+    """Every fault in options that are right one by one, `Fault.where` naming one of them: what does
+    not go together, words and files that cannot be used. Opens no socket; what takes a library that
+    is not installed is left to `open`."""

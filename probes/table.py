@@ -57,7 +57,8 @@ def check_options(
 ) -> tuple[Options, list[Fault]]:
     """The options of one probe with the defaults filled in, and every fault in what was given.
 
-    `raw` is the table as TOML gives it; `file` and `where` go into the faults.
+    `raw` is the table as TOML gives it; `file` and `where` go into the faults. What the probe
+    itself has to say of the options together (`ProbeSpec.check`) is among them.
     """
     options: dict[str, Option] = {name: known.default for name, known in spec.options.items()}
     faults: list[Fault] = []
@@ -69,6 +70,11 @@ def check_options(
             faults.append(Fault(file, place, *problem))
         elif isinstance(value, str | int | float | bool):
             options[name] = value
+    known_to_be_wrong = {fault.where for fault in faults}
+    for fault in spec.check(options):
+        place = f"{where}.{fault.where}".strip(".")
+        if place not in known_to_be_wrong:
+            faults.append(Fault(file, place, fault.problem, fault.expected))
     return options, faults
 
 
@@ -114,12 +120,17 @@ def _expectation(known: OptionSpec) -> str:
         return "one of " + ", ".join(known.choices)
     text = _kind_name(known.kind)
     if known.minimum is not None and known.maximum is not None:
-        return f"{text} from {known.minimum:g} to {known.maximum:g}"
+        return f"{text} from {in_full(known.minimum)} to {in_full(known.maximum)}"
     if known.minimum is not None:
-        return f"{text}, {known.minimum:g} or more"
+        return f"{text}, {in_full(known.minimum)} or more"
     if known.maximum is not None:
-        return f"{text}, {known.maximum:g} or less"
+        return f"{text}, {in_full(known.maximum)} or less"
     return text
+
+
+def in_full(number: float) -> str:
+    """A bound as a person writes it: 16777216 and 0.000001, never 1.67772e+07."""
+    return str(int(number)) if number == int(number) else f"{number:.9f}".rstrip("0")
 
 
 def _kind_name(kind: type) -> str:

@@ -14,7 +14,13 @@ from pathbudget.probes.half_open import HalfOpen
 from pathbudget.probes.record import AddressFamily, Failure, Metric, Sample, Stage
 from pathbudget.probes.tcp_attempt import ConnectAttempt, Shared
 from pathbudget.probes.tcp_refusals import Refusals
-from pathbudget.probes.tcp_settings import OPTIONS, TcpSettings, cannot_leave, read_settings
+from pathbudget.probes.tcp_settings import (
+    OPTIONS,
+    TcpSettings,
+    cannot_leave,
+    option_faults,
+    read_settings,
+)
 from pathbudget.probes.tcp_syn import SynProbe
 
 HANDSHAKE = Cost(packets=7, bytes=2 * 80 + 5 * 72)
@@ -115,4 +121,5 @@ TCP = ProbeSpec(
     options=OPTIONS,
     needs_port=True,
     primary_metric=Metric.CONNECT,
+    check=option_faults,
 )

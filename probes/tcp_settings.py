@@ -47,11 +47,7 @@ def read_settings(options: Options) -> TcpSettings:
     half_open = _value(options, "method") == "syn"
     echo_bytes, ttl = _whole(options, "echo_bytes"), _whole(options, "ttl")
     source = str(_value(options, "source") or "")
-    faults: list[Fault] = []
-    if half_open and echo_bytes:
-        faults.append(_fault("echo_bytes", f"{echo_bytes}", "0 with method syn: no connection"))
-    if source and not _is_address(source):
-        faults.append(_fault("source", repr(source), "an IPv4 or IPv6 address of this host"))
+    faults = option_faults(options)
     if faults:
         raise ConfigError(faults)
     return TcpSettings(
@@ -66,6 +62,17 @@ def read_settings(options: Options) -> TcpSettings:
             ttl=ttl or None,
         ),
     )
+
+
+def option_faults(options: Options) -> list[Fault]:
+    """What does not go together, and what is no address."""
+    echo_bytes, source = _whole(options, "echo_bytes"), str(_value(options, "source") or "")
+    faults: list[Fault] = []
+    if _value(options, "method") == "syn" and echo_bytes:
+        faults.append(_fault("echo_bytes", f"{echo_bytes}", "0 with method syn: no connection"))
+    if source and not _is_address(source):
+        faults.append(_fault("source", repr(source), "an IPv4 or IPv6 address of this host"))
+    return faults
 
 
 def cannot_leave(detail: str) -> ConfigError:

@@ -6,7 +6,7 @@ docs/campaign.md describes it for users; `KEYS` below are its words.
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -63,10 +63,10 @@ def load_campaign(
     paths, catalogue = _catalogue(top, path)
     probes = _tables(top, "probe", lambda entry: read_probe(entry, table, catalogue))
     vantages = _tables(top, "vantage", lambda entry: read_vantage(entry, catalogue))
-    _unique(top, "vantage", [entry.vantage.name for entry in vantages])
-    _unique(top, "probe", [entry.label for entry in probes])
-    _known_vantages(top, probes, [entry.vantage.name for entry in vantages])
-    if faults or catalogue is None or duration is None or resolve_every is None:
+    _unique(top, {place: entry.vantage.name for place, entry in vantages.items()})
+    _unique(top, {place: entry.label for place, entry in probes.items()})
+    _known_vantages(top, probes.values())
+    if catalogue is None or duration is None or resolve_every is None:
         raise ConfigError(faults)
     seed = seed if seed is not None else drawn if drawn is not None else secrets.randbits(32)
     run_id = f"{_file_name(name)}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
@@ -74,7 +74,7 @@ def load_campaign(
     plans = tuple(
         VantagePlan(
             vantage=entry.vantage,
-            series=plan_series(entry, probes, catalogue, table, top),
+            series=plan_series(entry, list(probes.values()), catalogue, table, top),
             campaign=name,
             run_id=run_id,
             seed=seed,
@@ -83,12 +83,14 @@ def load_campaign(
             source=entry.source,
             packets_per_second=limits.packets_per_second,
             resolve_every_ns=resolve_every,
+            file=str(path),
         )
-        for entry in vantages
+        for entry in vantages.values()
     )
-    _all_used(top, probes, plans)
+    if len(vantages) == len(_names(top, "vantage")):  # else one with a fault may be its only one
+        _all_used(top, probes.values(), plans)
     plan = CampaignPlan(name, run_id, seed, duration, plans, limits)
-    for where, problem, expected in broken_limits(plan, planned_cost(plan, table)):
+    for where, problem, expected in broken_limits(plan, planned_cost(plan, table), table):
         faults.append(Fault(str(path), where, problem, expected))
     if faults:
         raise ConfigError(faults)
@@ -131,57 +133,68 @@ def _catalogue(top: Entry, path: Path) -> tuple[tuple[Path, ...], Catalogue | No
         return paths, None
 
 
-def _tables(top: Entry, key: str, read: Callable[[Entry], T | None]) -> list[T]:
-    """All entries of an array of tables, read one by one; those with faults are left out."""
+def _tables(top: Entry, key: str, read: Callable[[Entry], T | None]) -> dict[str, T]:
+    """All entries of an array of tables by their places; those with faults are left out."""
     values = top.values.get(key)
     if not isinstance(values, list) or not values:
         problem = "is missing" if values is None else f"{show(values)} is no list of tables"
         top.fault(key, problem, f"at least one [[{key}]]")
-        return []
-    entries: list[T] = []
+        return {}
+    entries: dict[str, T] = {}
     for number, value in enumerate(values):
         place = f"{key}[{number}]"
         if not isinstance(value, dict):
             top.fault(place, f"{show(value)} is no table", f"a table [[{key}]]")
             continue
-        entry = Entry(top.file, value, _under(place), top.faults)
-        read_entry = read(entry)
+        read_entry = read(Entry(top.file, value, _under(place), top.faults))
         if read_entry is not None:
-            entries.append(read_entry)
+            entries[place] = read_entry
     return entries
+
+
+def _names(top: Entry, key: str) -> list[object]:
+    """What the entries of an array of tables call themselves, those with faults too."""
+    values = top.values.get(key)
+    tables = values if isinstance(values, list) else []
+    return [value.get("name") if isinstance(value, dict) else None for value in tables]
 
 
 def _under(place: str) -> Callable[[str], str]:
     return lambda key: f"{place}.{key}" if key else place
 
 
-def _unique(top: Entry, key: str, names: Sequence[str]) -> None:
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            top.fault(f"{key}[{number}]", f"the name {show(name)} is taken", "a name of its own")
+def _unique(top: Entry, names: Mapping[str, str]) -> None:
+    taken: set[str] = set()
+    for place, name in names.items():
+        if name in taken:
+            top.fault(place, f"the name {show(name)} is taken", "a name of its own")
+        taken.add(name)
 
 
-def _known_vantages(top: Entry, probes: Sequence[ProbeEntry], known: Sequence[str]) -> None:
-    for number, probe in enumerate(probes):
+def _known_vantages(top: Entry, probes: Iterable[ProbeEntry]) -> None:
+    known = [name for name in _names(top, "vantage") if isinstance(name, str)]
+    for probe in probes:
         for name in probe.vantages:
             if name not in known:
-                place = f"probe[{number}].vantages"
+                place = f"{probe.place}.vantages"
                 top.fault(place, f"{show(name)} is unknown", did_you_mean(name, known))
 
 
-def _all_used(top: Entry, probes: Sequence[ProbeEntry], plans: Sequence[VantagePlan]) -> None:
+def _all_used(top: Entry, probes: Iterable[ProbeEntry], plans: Sequence[VantagePlan]) -> None:
     """A probe without a single target would look like a measurement that found nothing wrong."""
-    used = {series.probe for plan in plans for series in plan.series}
-    for number, probe in enumerate(probes):
-        if probe.label not in used:
-            place = f"probe[{number}]"
-            if probe.families:
-                problem = f"no target has an address of {' or '.join(probe.families)}"
-                place += ".families"
-            else:
-                problem = "no site of it has a target"
-                place += ".sites" if probe.sites else ""
-            top.fault(place, problem, "a [[site.target]] in the catalogue that the probe fits")
+    used = {series.place for plan in plans for series in plan.series}
+    known = {plan.vantage.name for plan in plans}
+    for probe in probes:
+        if probe.place in used or not known.issuperset(probe.vantages):
+            continue
+        place = probe.place
+        if probe.families:
+            problem = f"no target has an address of {' or '.join(probe.families)}"
+            place += ".families"
+        else:
+            problem = "no site of it has a target"
+            place += ".sites" if probe.sites else ""
+        top.fault(place, problem, "a [[site.target]] in the catalogue that the probe fits")
 
 
 def _file_name(name: str) -> str:

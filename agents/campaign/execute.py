@@ -16,7 +16,7 @@ from pathbudget.agents.campaign.plan import CampaignPlan
 from pathbudget.agents.campaign.run_state import RunState
 from pathbudget.agents.store.parquet import Store
 from pathbudget.agents.store.recovery import commit_journal
-from pathbudget.probes.errors import PathbudgetError
+from pathbudget.probes.errors import ConfigError, PathbudgetError
 from pathbudget.probes.scheduling import RealTime
 
 SAVE_STATE_EVERY_S = 1.0
@@ -61,7 +61,7 @@ def execute(
     refused = [worker.failed for worker in controller.workers if worker.failed is not None]
     if refused:
         _forget(controller.workers, spool, state)
-        raise refused[0]
+        raise _refusal(refused)
     _account(controller.workers, outcome)
     _commit(controller.workers, store, outcome)
     if not (outcome.interrupted or outcome.stopped_early):
@@ -119,6 +119,14 @@ def _forget(workers: Sequence[WorkerState], spool: Path, state: RunState) -> Non
         worker.journal.unlink(missing_ok=True)
     if not any(state.reached_ns.values()):  # a run that was to be resumed still can be
         run_state.remove(spool, state.plan.run_id)
+
+
+def _refusal(refused: Sequence[PathbudgetError]) -> PathbudgetError:
+    """What the first vantage said; where that are faults of a file, those of all vantages."""
+    if not isinstance(refused[0], ConfigError):
+        return refused[0]
+    faults = [fault for one in refused if isinstance(one, ConfigError) for fault in one.faults]
+    return ConfigError(list(dict.fromkeys(faults)))
 
 
 def _account(workers: Sequence[WorkerState], outcome: Outcome) -> None:

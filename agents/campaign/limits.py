@@ -1,11 +1,11 @@
 """Limits on what a campaign puts on the wire: checked on the plan, then enforced on the clock."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pathbudget.agents.campaign.plan import CampaignPlan, SeriesPlan
-from pathbudget.probes.contract import Cost, ProbeSpec
+from pathbudget.agents.campaign.plan import CampaignPlan, SeriesPlan, VantagePlan
+from pathbudget.probes.contract import Cost, Options, ProbeSpec
 
 SECOND_NS = 1_000_000_000
 
@@ -57,7 +57,9 @@ def _cost(series: SeriesPlan, table: Mapping[str, ProbeSpec]) -> Cost:
     return table[series.kind].cost(series.options)
 
 
-def broken_limits(plan: CampaignPlan, cost: PlannedCost) -> list[tuple[str, str, str]]:
+def broken_limits(
+    plan: CampaignPlan, cost: PlannedCost, table: Mapping[str, ProbeSpec]
+) -> list[tuple[str, str, str]]:
     """(key path of the limit, what the plan would do, what would be right) per broken limit."""
     broken: list[tuple[str, str, str]] = []
     per_vantage = plan.limits.packets_per_second
@@ -65,15 +67,21 @@ def broken_limits(plan: CampaignPlan, cost: PlannedCost) -> list[tuple[str, str,
         if rate > per_vantage:
             advice = f"at most {per_vantage}: longer intervals, fewer targets, or a higher limit"
             what = f"vantage {name} would send and receive {rate:.0f} packets per second"
+            of_it = [one for one in plan.vantages if one.vantage.name == name]
+            what += dearest(_series(of_it), table)
             broken.append(("limits.packets_per_second", what, advice))
     per_target = plan.limits.packets_per_second_per_target
     for host, rate in cost.packets_per_second_per_target.items():
         if rate > per_target:
             advice = f"at most {per_target}: longer intervals, fewer vantages, or a higher limit"
             what = f"target {host} would see {rate:.0f} packets per second"
-            broken.append(("limits.packets_per_second_per_target", what, advice))
+            to_it = [one for one in _series(plan.vantages) if one.target.host == host]
+            broken.append(
+                ("limits.packets_per_second_per_target", what + dearest(to_it, table), advice)
+            )
     if cost.bytes > plan.limits.bytes:
         what = f"the plan puts {cost.bytes:.0f} bytes on the wire"
+        what += dearest(_series(plan.vantages), table, of=lambda one: one.bytes)
         advice = f"at most {plan.limits.bytes}: a shorter duration, or a higher limit"
         broken.append(("limits.bytes", what, advice))
     if cost.packets_of_a_train > per_vantage:
@@ -81,6 +89,41 @@ def broken_limits(plan: CampaignPlan, cost: PlannedCost) -> list[tuple[str, str,
         advice = f"at most {per_vantage}: a shorter train, a longer train_gap, or a higher limit"
         broken.append(("limits.packets_per_second", what, advice))
     return broken
+
+
+def _series(vantages: Sequence[VantagePlan]) -> list[SeriesPlan]:
+    return [series for vantage in vantages for series in vantage.series]
+
+
+def dearest(
+    series: Sequence[SeriesPlan],
+    table: Mapping[str, ProbeSpec],
+    *,
+    of: Callable[[Cost], int] = lambda cost: cost.packets,
+) -> str:
+    """Which probe takes most of it, and the option that most of that is due to, where one is."""
+    shares: defaultdict[str, float] = defaultdict(float)
+    for one in series:
+        shares[one.probe] += of(_cost(one, table)) * one.expected_shots(SECOND_NS)
+    label = max(shares, key=lambda name: shares[name])
+    costly = next(one for one in series if one.probe == label)
+    driver = cost_driver(table[costly.kind], costly.options, of)
+    because = f" for {driver} = {costly.options[driver]}" if driver else ""
+    share = shares[label] / (sum(shares.values()) or 1)
+    return f"; {share:.0%} of it is probe {label}{because}"
+
+
+def cost_driver(spec: ProbeSpec, options: Options, of: Callable[[Cost], int]) -> str:
+    """The amount without which (at its least) a shot would cost less than half; empty if none."""
+    whole = of(spec.cost(options))
+    least, driver = whole / 2, ""
+    for name, option in spec.options.items():
+        if option.minimum is None or option.kind is not int:
+            continue
+        rest = of(spec.cost({**options, name: int(option.minimum)}))
+        if rest < least:
+            least, driver = rest, name
+    return driver
 
 
 class PacketAllowance:

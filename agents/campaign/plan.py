@@ -43,6 +43,8 @@ class SeriesPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     its train, the rest its place in it, even where trains overlap."""
     train_gap_ns: int = 0
     """From one packet of a train to the next; 0 is back to back."""
+    place: str = ""
+    """Where its probe stands in the campaign file: ``probe[2]``; empty without a file."""
 
     def expected_shots(self, duration_ns: int | None) -> float:
         """Sends in that time on average; without end where it has none."""
@@ -79,6 +81,8 @@ class VantagePlan(msgspec.Struct, frozen=True, omit_defaults=True):
     source: dict[AddressFamily, str] = {}
     packets_per_second: int = 500
     resolve_every_ns: int = 60_000_000_000
+    file: str = ""
+    """The campaign file."""
     resume_at_ns: int = 0
     """Sends before this offset were done by an earlier run of the same plan."""
 

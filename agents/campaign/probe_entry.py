@@ -46,6 +46,8 @@ class ProbeEntry:
     sites: tuple[str, ...]
     vantages: tuple[str, ...]
     options: dict[str, Option]
+    place: str
+    """Where it stands in the file: ``probe[2]``."""
     port: int | None = None
     """Instead of the targets' own, or of the probe's default."""
 
@@ -81,6 +83,7 @@ def read_probe(
         sites=sites,
         vantages=vantages,
         options=options,
+        place=entry.where(""),
         port=port,
     )
 

@@ -74,6 +74,7 @@ def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[Series
             train_gap_ns=probe.train.gap_ns,
             family=literal or family,
             options=probe.options,
+            place=probe.place,
         )
 
 

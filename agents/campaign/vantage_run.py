@@ -15,13 +15,14 @@ from pathbudget.agents.campaign.epochs import Epoch, literal_family
 from pathbudget.agents.campaign.firing import Firing
 from pathbudget.agents.campaign.keeping_up import PROBLEM, KeepingUp
 from pathbudget.agents.campaign.measurements import OpenMeasurements
+from pathbudget.agents.campaign.opening_faults import faults_at
 from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
 from pathbudget.agents.campaign.progress_state import Progress
 from pathbudget.agents.campaign.sink import SampleSink
 from pathbudget.probes.clock import Clock, ClockWatcher
 from pathbudget.probes.clock_survey import ClockSurvey
 from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec
-from pathbudget.probes.errors import NotOnThisHostError, PrivilegeError
+from pathbudget.probes.errors import ConfigError, Fault, NotOnThisHostError, PrivilegeError
 from pathbudget.probes.host_watch import HostWatch
 from pathbudget.probes.network import Network
 from pathbudget.probes.record import AddressFamily, Failure, NoiseFloor
@@ -162,13 +163,19 @@ class VantageRun:
             waited=self._measurements.waited,
         )
         refused: PrivilegeError | None = None
+        faults: list[Fault] = []
+        tried: set[str] = set()
         for series in self.plan.series:
-            if series.probe in self._probes or series.probe in self._forbidden:
+            if series.probe in tried:
                 continue
+            tried.add(series.probe)
             try:
                 probe = self._table[series.kind].open(environment, series.options)
-            except NotOnThisHostError:
-                raise  # asked for by name: a plan with a wrong word is not carried out in part
+            except (ConfigError, NotOnThisHostError) as error:
+                # Asked for by name: a plan with a wrong word is not carried out in part.
+                if not self.plan.file:
+                    raise
+                faults += faults_at(series, self.plan.file, error)
             except PrivilegeError as error:
                 refused = error
                 self._forbidden[series.probe] = str(error)
@@ -178,6 +185,8 @@ class VantageRun:
                 )
             else:
                 self._probes[series.probe] = probe
+        if faults:
+            raise ConfigError(faults)
         if refused is not None and not self._probes:
             raise refused
 

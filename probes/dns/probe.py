@@ -5,6 +5,7 @@ questions over connections. dnspython is loaded when the probe is opened, not be
 """
 
 from pathbudget.probes.contract import Cost, Options, Probe, ProbeEnvironment, ProbeSpec
+from pathbudget.probes.dns.checking import check
 from pathbudget.probes.dns.settings import CARRIERS, OPTIONS, fault
 from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.record import Metric, Transport
@@ -54,4 +55,5 @@ DNS = ProbeSpec(
     own_port=True,
     primary_metric=Metric.DNS_HIT,
     transport=_transport,
+    check=check,
 )

@@ -6,6 +6,7 @@ capital and small letters of its name (draft-vixie-dnsext-dns0x20), and of a new
 
 import ipaddress
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import dns.edns
@@ -15,7 +16,7 @@ import dns.name
 import dns.rdatatype
 
 from pathbudget.probes.dns.settings import DnsSettings, fault
-from pathbudget.probes.errors import ConfigError
+from pathbudget.probes.errors import ConfigError, Fault
 
 HEADER_BYTES = 12
 LABEL_LETTERS = 24
@@ -75,6 +76,24 @@ class QuestionTemplate:
                     name[at] = _UPPER.get(name[at], name[at])  # a new label has digits too
         wire = b"".join((identifier.to_bytes(2, "big"), self._head, name, self._tail))
         return Question(wire, wire[HEADER_BYTES : self._asked_end], identifier)
+
+
+def question_faults(name: str, kind: str, zone: str) -> list[Fault]:
+    """Every fault in what is to be asked; empty words are not looked at."""
+    faults: list[Fault] = []
+    looks: list[Callable[[], object]] = []
+    if name:
+        looks.append(lambda: _name("name", name))
+    if kind:
+        looks.append(lambda: _kind(kind))
+    if zone:
+        looks.append(lambda: _with_label(_name("zone", zone)))
+    for look in looks:
+        try:
+            look()
+        except ConfigError as error:
+            faults += error.faults
+    return faults
 
 
 def _name(option: str, text: str) -> dns.name.Name:

@@ -76,7 +76,7 @@ def read_settings(options: Options) -> DnsSettings:
     given = {name: options.get(name, option.default) for name, option in OPTIONS.items()}
     transport, mode = str(given["transport"]), str(given["mode"])
     name = str(given["name"]) or ROOT
-    faults = [*_misfits(given, transport, mode), *_bad_words(given)]
+    faults = option_faults(options)
     if faults:
         raise ConfigError(faults)
     return DnsSettings(
@@ -94,6 +94,13 @@ def read_settings(options: Options) -> DnsSettings:
         retry_ns=_whole(given["retry_ms"]) * 1_000_000,
         path=str(given["path"]),
     )
+
+
+def option_faults(options: Options) -> list[Fault]:
+    """What in the options can be seen to be wrong without anything but the base install."""
+    given = {name: options.get(name, option.default) for name, option in OPTIONS.items()}
+    transport, mode = str(given["transport"]), str(given["mode"])
+    return [*_misfits(given, transport, mode), *_bad_words(given)]
 
 
 def fault(name: str, problem: str, expected: str) -> Fault:
@@ -125,6 +132,13 @@ def _bad_words(given: Mapping[str, Option]) -> list[Fault]:
             ipaddress.ip_network(subnet)
         except ValueError as error:
             found.append(fault("client_subnet", str(error), "a network as in 192.0.2.0/24"))
+    source = str(given["source"])
+    if source:
+        try:
+            ipaddress.ip_address(source.partition("%")[0])
+        except ValueError:
+            expected = "an IPv4 or IPv6 address of this host"
+            found.append(fault("source", f"{source!r} is no address", expected))
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         found.append(fault("path", f"{path!r} is no path", "one as in /dns-query"))
     return found

@@ -10,12 +10,20 @@ from pathbudget.probes.channels import PLAIN_TCP, TcpOptions
 from pathbudget.probes.contract import Options, OptionSpec
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.http.requests import wrong_header, wrong_path
-from pathbudget.probes.http.settings import HTTP_OPTIONS, HttpSettings, Limits, http_settings
+from pathbudget.probes.http.settings import (
+    HTTP_OPTIONS,
+    HttpSettings,
+    Limits,
+    carrying_faults,
+    http_settings,
+)
+from pathbudget.probes.option_files import no_regular_file
 from pathbudget.probes.record import ConnectionMode
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 METHODS_WITH_BODY = ("POST", "PUT")
 KEPT = (ConnectionMode.WARM, ConnectionMode.IDLE)
+FIRST_STATUS = 100
 LARGEST_SECRET_BYTES = 8_192
 HEADERS_APART = re.compile(r"\n|\s\|\s")
 
@@ -35,7 +43,7 @@ OPTIONS = {
         int, 0, "random bytes that POST and PUT send", minimum=0, maximum=1 << 24
     ),
     "answer_bytes": OptionSpec(
-        int, 1 << 20, "largest answer that is taken", minimum=0, maximum=1 << 28
+        int, 1 << 16, "largest answer that is taken", minimum=0, maximum=1 << 28
     ),
     "expect_status": OptionSpec(
         int, 0, "the one status that is no failure; 0: all below 400", minimum=0, maximum=599
@@ -44,7 +52,10 @@ OPTIONS = {
         float, 5.0, "seconds that mode idle leaves a connection alone", minimum=0.1, maximum=3_600
     ),
     "authorization_file": OptionSpec(
-        str, "", "file with what the header authorization says; a single word is a bearer token"
+        str,
+        "",
+        "file with what the header authorization says; a single word is a bearer token",
+        file=True,
     ),
     "compare_credentials": OptionSpec(
         bool, False, "ask without credentials too, in the same shot (mode warm)"
@@ -119,6 +130,17 @@ def make_plan(options: Options, random_bytes: Callable[[int], bytes]) -> Plan:
     return plan
 
 
+def check(options: Options) -> list[Fault]:
+    """Every fault in the options of an `http` probe; see `contract.ProbeSpec.check`."""
+    mode = ConnectionMode(str(options.get("mode") or "cold"))
+    faults = carrying_faults(options, mode, "http")
+    try:
+        make_plan(options, lambda _: b"")
+    except ConfigError as error:
+        faults += error.faults
+    return list(dict.fromkeys(faults))
+
+
 def _settings(
     options: Options, mode: ConnectionMode, tcp: TcpOptions, faults: list[Fault]
 ) -> HttpSettings:
@@ -135,6 +157,10 @@ def _settings(
 def _disagreements(plan: Plan, body_bytes: int) -> list[Fault]:
     """What cannot be had together."""
     found: list[Fault] = []
+    if 0 < plan.expect_status < FIRST_STATUS:
+        expected = f"0, or a status from {FIRST_STATUS} to 599"
+        problem = f"{plan.expect_status} is no status of HTTP"
+        found.append(Fault("http", "expect_status", problem, expected))
     problem = wrong_path(plan.path)
     if problem:
         found.append(Fault("http", "path", problem, "one that begins with / and has no spaces"))
@@ -176,14 +202,23 @@ def _credentials(file: str, faults: list[Fault]) -> tuple[tuple[str, str], ...]:
     if not file:
         return ()
     expected = "a file with one line: what the header authorization says"
+    fault = no_regular_file({"authorization_file": file}, "authorization_file", expected)
     try:
-        with Path(file).open("rb") as source:
-            text = source.read(LARGEST_SECRET_BYTES + 1)
+        text = b"" if fault else _beginning(file)
     except OSError as error:
-        faults.append(Fault(file, "", (error.strerror or str(error)).lower(), expected))
+        problem = f"{file}: {(error.strerror or str(error)).lower()}"
+        fault, text = Fault("", "authorization_file", problem, expected), b""
+    if fault is not None:
+        faults.append(replace(fault, file="http"))
         return ()
     value = text.decode("latin-1").strip()
     if not value or len(text) > LARGEST_SECRET_BYTES or wrong_header("authorization", value):
-        faults.append(Fault(file, "", "holds no value of a header", expected))
+        problem = f"{file}: holds no value of a header"
+        faults.append(Fault("http", "authorization_file", problem, expected))
         return ()
     return (("authorization", value if " " in value else f"Bearer {value}"),)
+
+
+def _beginning(file: str) -> bytes:
+    with Path(file).open("rb") as source:
+        return source.read(LARGEST_SECRET_BYTES + 1)

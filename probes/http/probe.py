@@ -9,7 +9,7 @@ from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import Cost, Options, Probe, ProbeEnvironment, ProbeSpec, Shot
 from pathbudget.probes.http.attempt import HttpAttempt, Shared
 from pathbudget.probes.http.links import Links
-from pathbudget.probes.http.plan import OPTIONS, make_plan
+from pathbudget.probes.http.plan import OPTIONS, check, make_plan
 from pathbudget.probes.http.settings import transport_of
 from pathbudget.probes.record import Metric
 from pathbudget.probes.tls.settings import HTTPS_PORT
@@ -74,4 +74,5 @@ HTTP = ProbeSpec(
     primary_metric=Metric.FIRST_BYTE,
     default_port=HTTPS_PORT,
     transport=transport_of,
+    check=check,
 )

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from pathbudget.probes.channels import PLAIN, PLAIN_TCP, PacketOptions, TcpOptions
 from pathbudget.probes.contract import Options, OptionSpec
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.quic.checking import quic_faults
 from pathbudget.probes.record import ConnectionMode, Transport
+from pathbudget.probes.tls.checking import tls_faults
 from pathbudget.probes.tls.settings import HTTPS_PORT, TLS_OPTIONS, TlsSettings, tls_settings
 
 HTTP_1, HTTP_2, HTTP_3 = "1.1", "2", "3"
@@ -57,20 +59,12 @@ def http_settings(
     Raises:
         ConfigError: they do not go together; `probe` is whom the faults name.
     """
-    version = str(options.get("version") or HTTP_1)
-    scheme = str(options.get("scheme") or HTTPS)
+    faults = misfits(options, mode, probe)
+    if faults:
+        raise ConfigError(faults)
+    version, scheme = _version(options), _scheme(options)
     if default_port is None:
         default_port = HTTPS_PORT if scheme == HTTPS else HTTP_PORT
-    if version == HTTP_3 and scheme == HTTP:
-        raise ConfigError([Fault(probe, "scheme", "http with version 3", "https")])
-    for name in ("groups", "library"):
-        chosen = options.get(name) or ""
-        if version == HTTP_3 and chosen not in ("", TLS_OPTIONS[name].default):
-            raise ConfigError([Fault(probe, name, f"{name} with version 3", "version 1.1 or 2")])
-    tickets = (ConnectionMode.RESUMED, ConnectionMode.EARLY_DATA)
-    if scheme == HTTP and mode in tickets:
-        expected = "one of cold, warm, idle where there is no TLS"
-        raise ConfigError([Fault(probe, "mode", f"{mode} with scheme http", expected)])
     tls = tls_settings(
         options,
         mode=mode,
@@ -81,6 +75,38 @@ def http_settings(
         tcp=tcp,
     )
     return HttpSettings(version, scheme, tls)
+
+
+def misfits(options: Options, mode: ConnectionMode, probe: str = "http") -> list[Fault]:
+    """What among `HTTP_OPTIONS` cannot be had together."""
+    faults: list[Fault] = []
+    version, scheme = _version(options), _scheme(options)
+    if version == HTTP_3 and scheme == HTTP:
+        faults.append(Fault(probe, "scheme", "http with version 3", "https"))
+    for name in ("groups", "library"):
+        chosen = options.get(name) or ""
+        if version == HTTP_3 and chosen not in ("", TLS_OPTIONS[name].default):
+            faults.append(Fault(probe, name, f"{name} with version 3", "version 1.1 or 2"))
+    if scheme == HTTP and mode in (ConnectionMode.RESUMED, ConnectionMode.EARLY_DATA):
+        expected = "one of cold, warm, idle where there is no TLS"
+        faults.append(Fault(probe, "mode", f"{mode} with scheme http", expected))
+    return faults
+
+
+def carrying_faults(options: Options, mode: ConnectionMode, probe: str) -> list[Fault]:
+    """Every fault in `HTTP_OPTIONS` among these options, in the files that they name too."""
+    if _version(options) == HTTP_3:
+        return [*misfits(options, mode, probe), *quic_faults(options)]
+    mode_of_tls = ConnectionMode.COLD if _scheme(options) == HTTP else mode
+    return [*misfits(options, mode, probe), *tls_faults(options, mode_of_tls)]
+
+
+def _version(options: Options) -> str:
+    return str(options.get("version") or HTTP_1)
+
+
+def _scheme(options: Options) -> str:
+    return str(options.get("scheme") or HTTPS)
 
 
 def transport_of(options: Options) -> Transport:

@@ -17,6 +17,8 @@ from pathbudget.probes.contract import (
     ProbeSpec,
 )
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.http.requests import wrong_path
+from pathbudget.probes.quic.checking import quic_faults
 from pathbudget.probes.quic.settings import QUIC_OPTIONS
 from pathbudget.probes.record import ConnectionMode, Metric, Transport
 from pathbudget.probes.tls.settings import HTTPS_PORT
@@ -45,16 +47,39 @@ def missing(what: str, error: ImportError) -> ConfigError:
 
 
 def _open(environment: ProbeEnvironment, options: Options) -> Probe:
-    given = str(options.get("alpn", HTTP_3) or "")
-    words = [word.strip() for word in given.split(",") if word.strip()]
-    if options.get("mode") == ConnectionMode.EARLY_DATA and words != [HTTP_3]:
-        problem = f"early_data with alpn {','.join(words) or 'none'}"
-        raise ConfigError([Fault("quic", "alpn", problem, "h3, the one whose requests it knows")])
+    faults = _misfits(options)
+    if faults:
+        raise ConfigError(faults)
+    words = _applications(options)
     try:
         from pathbudget.probes.quic.telling import QuicProbe
     except ImportError as error:
         raise missing("quic", error) from error
     return QuicProbe(environment, options, tuple(words))
+
+
+def _applications(options: Options) -> list[str]:
+    given = str(options.get("alpn", HTTP_3) or "")
+    return [word.strip() for word in given.split(",") if word.strip()]
+
+
+def _misfits(options: Options) -> list[Fault]:
+    if options.get("mode") != ConnectionMode.EARLY_DATA:
+        return []
+    faults: list[Fault] = []
+    words = _applications(options)
+    if words != [HTTP_3]:
+        problem = f"early_data with alpn {','.join(words) or 'none'}"
+        faults.append(Fault("quic", "alpn", problem, "h3, the one whose requests it knows"))
+    problem = wrong_path(str(options.get("early_path") or "/"))
+    if problem:
+        expected = "one that begins with / and has no spaces"
+        faults.append(Fault("quic", "early_path", problem, expected))
+    return faults
+
+
+def _check(options: Options) -> list[Fault]:
+    return [*_misfits(options), *quic_faults(options)]
 
 
 def _cost(options: Options) -> Cost:
@@ -79,4 +104,5 @@ QUIC = ProbeSpec(
     primary_metric=Metric.SETUP,
     default_port=HTTPS_PORT,
     transport=_transport,
+    check=_check,
 )

@@ -19,6 +19,7 @@ from pathbudget.probes.contract import (
     Shot,
 )
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.option_files import noting
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.stamp.authentication import Key, read_keys
 from pathbudget.probes.stamp.family import AskClock, StampFamily
@@ -31,6 +32,7 @@ DEFAULT_PORT = 8620
 HEADERS_BYTES = 40 + 8
 """IPv6 and UDP; an upper bound for IPv4."""
 LARGEST = 8_972
+PROBE = "probe stamp"
 
 OPTIONS = {
     "size": OptionSpec(
@@ -40,7 +42,7 @@ OPTIONS = {
     "flows": OptionSpec(
         int, 1, "source ports used in turn, to see parallel paths", minimum=1, maximum=64
     ),
-    "key_file": OptionSpec(str, "", "file of shared keys; authenticates every packet"),
+    "key_file": OptionSpec(str, "", "file of shared keys; authenticates every packet", file=True),
     "key_id": OptionSpec(str, "", "which of its keys; may be left out where there is one"),
     "dscp": OptionSpec(int, 0, "traffic class, both ways (RFC 2474)", minimum=0, maximum=63),
     "ttl": OptionSpec(int, 255, "TTL or hop limit of the requests", minimum=1, maximum=255),
@@ -129,6 +131,15 @@ def key_of(options: Options) -> Key | None:
     return keys[name]
 
 
+def _check(options: Options) -> list[Fault]:
+    """Faults of the keys' file, and of a size that does not hold what is sent."""
+    faults: list[Fault] = []
+    key = noting(faults, "key_file", lambda: key_of(options), (PROBE,))
+    if not faults:
+        noting(faults, "size", lambda: _extensions(options, key, bytes(LARGEST)), (PROBE,))
+    return faults
+
+
 def _extensions(options: Options, key: Key | None, content: bytes) -> Extensions:
     """What goes behind the base packet. Raises ConfigError where it does not fit the size."""
     size = _whole(options, "size")
@@ -145,7 +156,7 @@ def _extensions(options: Options, key: Key | None, content: bytes) -> Extensions
 
 
 def _fault(name: str, problem: str, expected: str) -> ConfigError:
-    return ConfigError([Fault("probe stamp", name, problem, expected)])
+    return ConfigError([Fault(PROBE, name, problem, expected)])
 
 
 def _packet_options(options: Options, family: AddressFamily) -> PacketOptions:
@@ -199,4 +210,5 @@ STAMP = ProbeSpec(
     needs_port=True,
     default_port=DEFAULT_PORT,
     own_port=True,
+    check=_check,
 )

@@ -15,6 +15,7 @@ from pathbudget.probes.contract import (
     Shot,
 )
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.option_files import no_regular_file, noting
 from pathbudget.probes.record import Metric
 from pathbudget.probes.stream.answer import CompletionAttempt, Question
 from pathbudget.probes.stream.connections import Connections
@@ -23,6 +24,7 @@ from pathbudget.probes.stream.dialing import (
     HTTP,
     HTTPS,
     bearer,
+    connection_faults,
     dialer_for,
     keeps,
     transport_of,
@@ -30,6 +32,7 @@ from pathbudget.probes.stream.dialing import (
 from pathbudget.probes.stream.prompts import MOST_TOKENS, Draw, fixed, from_file, lognormal
 from pathbudget.probes.stream.shots import Shared
 
+NAME = "completion"
 PORTS = {HTTPS: 443, HTTP: 80}
 BYTES_OF_A_WORD = 6
 """Of our prompts, with the space."""
@@ -39,14 +42,18 @@ BYTES_OF_A_CHUNK = 350
 OPTIONS = {
     "model": OptionSpec(str, "", "name of the model"),
     "path": OptionSpec(str, "/v1/chat/completions", "path of the endpoint"),
-    "api_key_file": OptionSpec(str, "", "file of the API key; what it holds is told nowhere"),
+    "api_key_file": OptionSpec(
+        str, "", "file of the API key; what it holds is told nowhere", file=True
+    ),
     "prompt_tokens": OptionSpec(
         int, 200, "length of the prompts, or their median", minimum=1, maximum=MOST_TOKENS
     ),
     "prompt_sigma": OptionSpec(
         float, 0.0, "spread of log-normal lengths; 0: all alike", minimum=0, maximum=5
     ),
-    "prompt_file": OptionSpec(str, "", "draw lengths from this file (CSV, JSON lines, numbers)"),
+    "prompt_file": OptionSpec(
+        str, "", "draw lengths from this file (CSV, JSON lines, numbers)", file=True
+    ),
     "prompt_column": OptionSpec(str, "", "column of the lengths in it; default: the usual names"),
     "prompt_most": OptionSpec(
         int, 131_072, "no prompt is longer than this", minimum=1, maximum=MOST_TOKENS
@@ -72,7 +79,7 @@ class CompletionProbe:
         self._shared = Shared(
             environment,
             ClockWatcher(environment.clock),
-            Connections(dialer_for(environment, options, port, "completion"), keep=keeps(options)),
+            Connections(dialer_for(environment, options, port, NAME), keep=keeps(options)),
             port,
             early=options.get("mode") == "early_data",
         )
@@ -91,14 +98,11 @@ class CompletionProbe:
 
 
 def _question(options: Options) -> Question:
-    faults: list[Fault] = []
-    path = str(options.get("path") or "")
-    if not (path.startswith("/") and path.isascii() and path.isprintable() and " " not in path):
-        faults.append(Fault("completion", "path", repr(path), "a path, as in /v1/completions"))
+    faults = _own_faults(options)
     if faults:
         raise ConfigError(faults)
     return Question(
-        path=path,
+        path=str(options.get("path") or ""),
         model=str(options.get("model") or ""),
         lengths=_lengths(options),
         max_tokens=int(options.get("max_tokens") or 1),
@@ -106,8 +110,33 @@ def _question(options: Options) -> Question:
         count_reasoning=bool(options.get("count_reasoning")),
         deadline_ns=round(float(options.get("ttft_deadline_ms") or 0) * 1e6),
         stall_ns=round(float(options.get("stall_ms") or 0) * 1e6),
-        headers=bearer(str(options.get("api_key_file") or "")),
+        headers=bearer(options, "api_key_file"),
     )
+
+
+def _own_faults(options: Options) -> list[Fault]:
+    """What cannot be had together, and words and files that are no good."""
+    faults: list[Fault] = []
+    path = str(options.get("path") or "")
+    if not (path.startswith("/") and path.isascii() and path.isprintable() and " " not in path):
+        faults.append(Fault(NAME, "path", repr(path), "a path, as in /v1/completions"))
+    if options.get("prompt_column") and not options.get("prompt_file"):
+        problem = "there is no file to have that column"
+        faults.append(Fault(NAME, "prompt_column", problem, "a prompt_file beside it"))
+    if options.get("prompt_sigma") and options.get("prompt_file"):
+        problem = "lengths of prompt_file have their own spread"
+        faults.append(Fault(NAME, "prompt_sigma", problem, "either of the two"))
+    unreadable = no_regular_file(options, "prompt_file", "a readable file of lengths")
+    if unreadable is not None:
+        faults.append(unreadable)
+    else:
+        noting(faults, "prompt_file", lambda: _lengths(options), (NAME,))
+    noting(faults, "api_key_file", lambda: bearer(options, "api_key_file"), ("",))
+    return faults
+
+
+def _check(options: Options) -> list[Fault]:
+    return [*_own_faults(options), *connection_faults(options, NAME)]
 
 
 def _lengths(options: Options) -> Draw:
@@ -119,7 +148,7 @@ def _lengths(options: Options) -> Draw:
     sigma = float(options.get("prompt_sigma") or 0)
     if tokens > most:
         expected = f"at most prompt_most, {most}"
-        raise ConfigError([Fault("completion", "prompt_tokens", str(tokens), expected)])
+        raise ConfigError([Fault(NAME, "prompt_tokens", str(tokens), expected)])
     return lognormal(tokens, sigma, most) if sigma else fixed(tokens)
 
 
@@ -138,7 +167,7 @@ def _cost(options: Options) -> Cost:
 
 
 COMPLETION = ProbeSpec(
-    name="completion",
+    name=NAME,
     summary="time to first token and gaps of an OpenAI-compatible endpoint",
     version=1,
     open=_open,
@@ -148,4 +177,5 @@ COMPLETION = ProbeSpec(
     primary_metric=Metric.TTFT,
     default_port=443,
     transport=transport_of,
+    check=_check,
 )

@@ -14,9 +14,11 @@ from pathbudget.probes.http.settings import (
     HTTP_OPTIONS,
     HTTPS,
     HttpSettings,
+    carrying_faults,
     http_settings,
     transport_of,
 )
+from pathbudget.probes.option_files import no_regular_file
 from pathbudget.probes.record import ConnectionMode
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "HTTP_2",
     "HTTP_3",
     "bearer",
+    "connection_faults",
     "dialer_for",
     "keeps",
     "mode_of",
@@ -55,25 +58,35 @@ def keeps(options: Options) -> bool:
     return mode_of(options) is ConnectionMode.WARM
 
 
-def bearer(file: str) -> tuple[tuple[str, str], ...]:
-    """The header that shows what a file holds; nothing without a file. What it holds is never told.
+def bearer(options: Options, option: str) -> tuple[tuple[str, str], ...]:
+    """The header that shows what the file of an option holds; nothing without a file. What it holds
+    is never told.
 
     Raises:
         ConfigError: the file cannot be read, or holds no word.
     """
+    file = str(options.get(option) or "")
+    expected = "a file with one word in it"
+    fault = no_regular_file(options, option, expected)
+    if fault is not None:
+        raise ConfigError([fault])
     if not file:
         return ()
-    expected = "a file with one word in it"
     try:
         words = Path(file).read_text("ascii").split()
     except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise ConfigError([Fault(file, "", problem, expected)]) from error
+        problem = f"{file}: {(error.strerror or str(error)).lower()}"
+        raise ConfigError([Fault("", option, problem, expected)]) from error
     except UnicodeDecodeError:
-        raise ConfigError([Fault(file, "", "not plain ASCII", expected)]) from None
+        raise ConfigError([Fault("", option, f"{file}: not plain ASCII", expected)]) from None
     if len(words) != 1 or not words[0].isprintable():
-        raise ConfigError([Fault(file, "", f"{len(words)} words", expected)])
+        raise ConfigError([Fault("", option, f"{file}: {len(words)} words", expected)])
     return (("authorization", f"Bearer {words[0]}"),)
+
+
+def connection_faults(options: Options, probe: str) -> list[Fault]:
+    """Every fault in `CONNECTION_OPTIONS` among these options."""
+    return carrying_faults(options, mode_of(options), probe)
 
 
 def _settings(options: Options, port: int | None, probe: str) -> HttpSettings:

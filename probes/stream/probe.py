@@ -16,6 +16,7 @@ from pathbudget.probes.contract import (
     Shot,
 )
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.option_files import noting
 from pathbudget.probes.record import Metric
 from pathbudget.probes.reflector_http import HTTPS_PORT
 from pathbudget.probes.stream.connections import Connections
@@ -30,6 +31,7 @@ from pathbudget.probes.stream.dialing import (
     CONNECTION_OPTIONS,
     HTTP_1,
     bearer,
+    connection_faults,
     dialer_for,
     keeps,
     transport_of,
@@ -56,7 +58,9 @@ OPTIONS = {
     "underrun_rate": OptionSpec(
         float, 0.01, "chunks that may come too late for play-out", minimum=0.000_001, maximum=0.5
     ),
-    "token_file": OptionSpec(str, "", "file of the bearer token that the reflector asks for"),
+    "token_file": OptionSpec(
+        str, "", "file of the bearer token that the reflector asks for", file=True
+    ),
     **CONNECTION_OPTIONS,
 }
 
@@ -92,14 +96,7 @@ class TokenStreamProbe:
 
 
 def _plan(options: Options) -> StreamPlan:
-    faults: list[Fault] = []
-    version = options.get("version")
-    if options.get("form") == WEBSOCKET and version != HTTP_1:
-        faults.append(Fault("token_stream", "version", f"{version} with form websocket", HTTP_1))
-    mode = str(options.get("mode"))
-    if options.get("form") == WEBSOCKET and mode in ("warm", "early_data"):
-        problem = f"{mode} with form websocket"
-        faults.append(Fault("token_stream", "mode", problem, "cold or resumed"))
+    faults = _own_faults(options)
     if faults:
         raise ConfigError(faults)
     return StreamPlan(
@@ -109,8 +106,25 @@ def _plan(options: Options) -> StreamPlan:
         form=str(options.get("form")),
         buffer_ns=round(float(options.get("buffer_ms") or 0) * 1e6),
         underrun_rate=float(options.get("underrun_rate") or 0),
-        headers=bearer(str(options.get("token_file") or "")),
+        headers=bearer(options, "token_file"),
     )
+
+
+def _own_faults(options: Options) -> list[Fault]:
+    """What cannot be had together, and a token that is none."""
+    faults: list[Fault] = []
+    version, mode = options.get("version"), str(options.get("mode"))
+    if options.get("form") == WEBSOCKET and version != HTTP_1:
+        faults.append(Fault("token_stream", "version", f"{version} with form websocket", HTTP_1))
+    if options.get("form") == WEBSOCKET and mode in ("warm", "early_data"):
+        problem = f"{mode} with form websocket"
+        faults.append(Fault("token_stream", "mode", problem, "cold or resumed"))
+    noting(faults, "token_file", lambda: bearer(options, "token_file"), ("",))
+    return faults
+
+
+def _check(options: Options) -> list[Fault]:
+    return [*_own_faults(options), *connection_faults(options, "token_stream")]
 
 
 def _open(environment: ProbeEnvironment, options: Options) -> Probe:
@@ -138,4 +152,5 @@ TOKEN_STREAM = ProbeSpec(
     default_port=HTTPS_PORT,
     own_port=True,
     transport=transport_of,
+    check=_check,
 )

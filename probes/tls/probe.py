@@ -24,6 +24,7 @@ from pathbudget.probes.contract import (
     ProbeSpec,
     Shot,
 )
+from pathbudget.probes.errors import Fault
 from pathbudget.probes.record import (
     ConnectionMode,
     Failure,
@@ -35,6 +36,7 @@ from pathbudget.probes.record import (
     Transport,
 )
 from pathbudget.probes.tcp_stamps import lateness_of, stamps_of
+from pathbudget.probes.tls.checking import tls_faults
 from pathbudget.probes.tls.settings import HTTPS_PORT, TLS_OPTIONS, tls_settings
 from pathbudget.probes.tls.stream import TlsStream, TlsStreamDialer
 
@@ -201,6 +203,10 @@ def _open(environment: ProbeEnvironment, options: Options) -> Probe:
     return TlsProbe(environment, options)
 
 
+def _check(options: Options) -> list[Fault]:
+    return tls_faults(options, ConnectionMode(str(options.get("mode") or "cold")))
+
+
 def _cost(options: Options) -> Cost:
     """Connection (7 packets), ClientHello, a server's flight with a chain of up to 6 kB, ours."""
     del options
@@ -223,4 +229,5 @@ TLS = ProbeSpec(
     primary_metric=Metric.SETUP,
     default_port=HTTPS_PORT,
     transport=_transport,
+    check=_check,
 )

@@ -11,9 +11,15 @@ WEEK_SECONDS = 604_800
 
 TLS_OPTIONS = {
     "verify": OptionSpec(bool, True, "check the server's certificate"),
-    "ca_file": OptionSpec(str, "", "PEM file of authorities to trust instead of the system's"),
-    "client_certificate": OptionSpec(str, "", "PEM file of our own certificate and its chain"),
-    "client_key": OptionSpec(str, "", "PEM file of its key, where it is not in the same file"),
+    "ca_file": OptionSpec(
+        str, "", "PEM file of authorities to trust instead of the system's", file=True
+    ),
+    "client_certificate": OptionSpec(
+        str, "", "PEM file of our own certificate and its chain", file=True
+    ),
+    "client_key": OptionSpec(
+        str, "", "PEM file of its key, where it is not in the same file", file=True
+    ),
     "groups": OptionSpec(
         str, "", "key-share groups to offer, best first, as in X25519MLKEM768:X25519"
     ),

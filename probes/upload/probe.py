@@ -23,7 +23,7 @@ from pathbudget.probes.upload.attempt import Shared, UploadAttempt
 from pathbudget.probes.upload.body import make_body
 from pathbudget.probes.upload.kept import KeptConnections
 from pathbudget.probes.upload.observer import ObservedNetwork
-from pathbudget.probes.upload.settings import OPTIONS, upload_cost, upload_settings
+from pathbudget.probes.upload.settings import OPTIONS, check, upload_cost, upload_settings
 
 Dialing = Callable[[ProbeEnvironment, Options, ConnectionMode], HttpDialer]
 
@@ -102,4 +102,5 @@ UPLOAD = ProbeSpec(
     default_port=HTTPS_PORT,
     own_port=True,
     transport=transport_of,
+    check=check,
 )

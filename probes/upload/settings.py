@@ -1,12 +1,16 @@
 """What a user may choose of uploads, and the same checked."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from pathbudget.probes.contract import Cost, Options, OptionSpec
-from pathbudget.probes.http.settings import HTTP_OPTIONS
+from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.http.requests import wrong_path
+from pathbudget.probes.http.settings import HTTP_3, HTTP_OPTIONS, carrying_faults
 from pathbudget.probes.record import ConnectionMode
 from pathbudget.probes.reflector_http import UPLOAD_PATH
 
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 MOST_BYTES = 16 << 20
 MOST_TOKENS = 2_000_000
 BYTES_PER_TOKEN = 4.0
@@ -64,7 +68,10 @@ def upload_bytes(options: Options) -> int:
 
 
 def upload_settings(options: Options) -> UploadSettings:
-    """Read the options of the probe."""
+    """Read the options of the probe. Raises ConfigError with every fault in what is its own."""
+    faults = _own_faults(options)
+    if faults:
+        raise ConfigError(faults)
     return UploadSettings(
         bytes=upload_bytes(options),
         mode=ConnectionMode(str(options.get("mode") or "cold")),
@@ -74,6 +81,42 @@ def upload_settings(options: Options) -> UploadSettings:
         scheme=str(options.get("scheme") or "https"),
         verify=bool(options.get("verify", True)),
     )
+
+
+def check(options: Options) -> list[Fault]:
+    """Every fault in the options; see `contract.ProbeSpec.check`."""
+    mode = ConnectionMode(str(options.get("mode") or "cold"))
+    return [*_own_faults(options), *carrying_faults(options, mode, "upload")]
+
+
+def _own_faults(options: Options) -> list[Fault]:
+    faults: list[Fault] = []
+    problem = wrong_path(str(options.get("path") or UPLOAD_PATH))
+    if problem:
+        expected = "one that begins with / and has no spaces"
+        faults.append(Fault("upload", "path", problem, expected))
+    asked = float(options.get("tokens") or 0) * float(options.get("bytes_per_token") or 0)
+    if not options.get("bytes") and asked > MOST_BYTES:
+        problem = f"{asked:.0f} bytes with bytes_per_token = {options['bytes_per_token']}"
+        faults.append(Fault("upload", "tokens", problem, f"at most {MOST_BYTES} bytes in all"))
+    congestion = str(options.get("congestion") or "")
+    known = available_congestion_controls()
+    if congestion and options.get("version") == HTTP_3:
+        problem = "congestion with version 3, which has its own"
+        faults.append(Fault("upload", "congestion", problem, "version 1.1 or 2"))
+    elif congestion and known and congestion not in known:
+        problem = f"{congestion!r} is not in this kernel"
+        expected = f"one of {', '.join(known)}, or another module loaded (modprobe tcp_...)"
+        faults.append(Fault("upload", "congestion", problem, expected))
+    return faults
+
+
+def available_congestion_controls() -> tuple[str, ...]:
+    """By the kernel's names; empty where it does not say."""
+    try:
+        return tuple(AVAILABLE.read_text("ascii").split())
+    except (OSError, ValueError):
+        return ()
 
 
 def upload_cost(options: Options) -> Cost:

@@ -190,6 +190,42 @@ def test_limits_are_on_by_default_and_say_what_the_plan_would_do(load: Load) -> 
     assert "500" in fault.expected
 
 
+def test_a_broken_limit_names_what_costs_most(load: Load) -> None:
+    http = '[[probe]]\nkind = "http"\ninterval = "1s"\nanswer_bytes = 1_048_576\n'
+    faults = {fault.where: fault.problem for fault in faults_of(load, append=http)}
+    said = faults["limits.packets_per_second"]
+    assert said.endswith("% of it is probe http for answer_bytes = 1048576")
+    asked = 'kind = "completion"\ninterval = "1s"\nprompt_sigma = 0.5\nmax_tokens = 8\n'
+    said = faults_of(load, append=f"[[probe]]\n{asked}")[0].problem
+    assert said.endswith("of it is probe completion for prompt_most = 131072")
+    (fault,) = faults_of(load, append="[limits]\nbytes = 1000\n")
+    assert fault.problem.endswith("% of it is probe tls")
+    (fault,) = faults_of(load, ('interval = "250ms"', 'interval = "5ms"'))
+    assert fault.problem.endswith("% of it is probe icmp")
+
+
+def test_an_http_probe_of_every_second_is_within_the_limits(load: Load) -> None:
+    assert load(append='[[probe]]\nkind = "http"\ninterval = "1s"\n').plan.vantages
+
+
+def test_places_count_entries_with_faults_too(load: Load) -> None:
+    twice = '[[probe]]\nkind = "icmp"\ninterval = "1s"\n'
+    gone = '[[probe]]\nkind = "tcp"\ninterval = "1s"\nvantages = "nowhere"\n'
+    found = faults_of(load, ('timeout = "3s"', "timeout = 3"), append=twice + gone)
+    assert [fault.where for fault in found] == [
+        "probe[1].timeout", "probe[2]", "probe[3].vantages"
+    ]  # fmt: skip
+
+
+def test_a_vantage_with_a_fault_is_known_to_the_probes(load: Load) -> None:
+    (fault,) = faults_of(
+        load,
+        ('region = "dallas"', 'region = "dalas"'),
+        ('kind = "icmp"', 'kind = "icmp"\nvantages = "office"'),
+    )
+    assert fault.where == "vantage[0].region"
+
+
 def test_limits_can_be_raised_on_purpose(load: Load) -> None:
     raised = "[limits]\npackets_per_second = 5000\npackets_per_second_per_target = 5000\n"
     campaign = load(('interval = "250ms"', 'interval = "5ms"'), append=raised)

@@ -100,8 +100,8 @@ CASES = [
     (TIER + "further_prompt_bytes = 9", "tier[0].further_prompt_bytes", "no list", "1 or more"),
     (TIER + "further_prompt_bytes = [0]", "tier[0].further_prompt_bytes[0]", "range", "1 or more"),
     (
-        TIER + "further_prompt_bytes = [0, -1, 10]",
-        "tier[0].further_prompt_bytes[2]",
+        TIER + "further_prompt_bytes = [0, 10]",
+        "tier[0].further_prompt_bytes[1]",
         "already",
         "once",
     ),
@@ -138,6 +138,7 @@ def test_each_fault(text: str, where: str, problem: str, expected: str, faults: 
 TWO_FAULTS = {  # a key that is missing, and one that is unknown or missing as well
     REGION,
     TIER.replace("target_ms", "target"),
+    TIER + "further_prompt_bytes = [0, 10]",
     TIER.replace("components", "parts"),
 }
 
