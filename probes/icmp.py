@@ -18,6 +18,7 @@ from pathbudget.probes.contract import (
 )
 from pathbudget.probes.icmp_family import IcmpFamily
 from pathbudget.probes.icmp_session import IcmpSession
+from pathbudget.probes.option_words import source_faults
 from pathbudget.probes.record import AddressFamily
 
 HEADERS_BYTES = 40 + 8
@@ -121,4 +122,5 @@ ICMP = ProbeSpec(
     open=_open,
     cost=_cost,
     options=OPTIONS,
+    check=source_faults,
 )

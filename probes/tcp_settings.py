@@ -1,11 +1,11 @@
 """The options of the tcp probe, and what they mean."""
 
-import ipaddress
 from dataclasses import dataclass
 
 from pathbudget.probes.channels import PacketOptions
 from pathbudget.probes.contract import Options, OptionSpec
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.option_words import source_faults
 
 MOST_PORTS = 512
 """Each reserved port is an open file of this process."""
@@ -66,12 +66,11 @@ def read_settings(options: Options) -> TcpSettings:
 
 def option_faults(options: Options) -> list[Fault]:
     """What does not go together, and what is no address."""
-    echo_bytes, source = _whole(options, "echo_bytes"), str(_value(options, "source") or "")
+    echo_bytes = _whole(options, "echo_bytes")
     faults: list[Fault] = []
     if _value(options, "method") == "syn" and echo_bytes:
         faults.append(_fault("echo_bytes", f"{echo_bytes}", "0 with method syn: no connection"))
-    if source and not _is_address(source):
-        faults.append(_fault("source", repr(source), "an IPv4 or IPv6 address of this host"))
+    faults += [_fault(one.where, one.problem, one.expected) for one in source_faults(options)]
     return faults
 
 
@@ -92,11 +91,3 @@ def _whole(options: Options, name: str) -> int:
     value = _value(options, name)
     assert isinstance(value, int)
     return value
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

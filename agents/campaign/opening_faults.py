@@ -3,6 +3,9 @@
 from pathbudget.agents.campaign.plan import SeriesPlan
 from pathbudget.probes.errors import ConfigError, Fault, NotOnThisHostError
 
+_OF_HOST = "what this host has"
+_EXPECTED = {"interface": "an interface of this host", "source": "an address of this host"}
+
 
 def faults_at(
     series: SeriesPlan, file: str, error: ConfigError | NotOnThisHostError
@@ -10,13 +13,12 @@ def faults_at(
     """Each with the file and the key path of the entry, and of the option where that is known."""
     if isinstance(error, NotOnThisHostError):
         option = _option_of(series, str(error))
-        expected = f"an {option} of this host" if option == "interface" else "what this host has"
-        return [Fault(file, _place(series, option), str(error), expected)]
+        return [Fault(file, _place(series, option), str(error), _EXPECTED.get(option, _OF_HOST))]
     found: list[Fault] = []
     for fault in error.faults:
-        option = fault.where if fault.where in series.options else ""
-        option = option or _option_of(series, fault.file)
         of_a_file = _option_of(series, fault.file)
+        option = fault.where if fault.where in series.options else of_a_file
+        option = option or _option_of(series, fault.problem)
         problem = f"{fault.file}: {fault.problem}" if of_a_file else fault.problem
         found.append(Fault(file, _place(series, option), problem, fault.expected))
     return found

@@ -55,5 +55,6 @@ def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 def read_key(file: Path) -> str:
     """The API key that a file holds. Raises ConfigError."""
-    ((_, value),) = bearer(str(file))
+    option = "--api-key-file"
+    ((_, value),) = bearer({option: str(file)}, option, "command line")
     return value.removeprefix("Bearer ")

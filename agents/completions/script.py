@@ -10,13 +10,14 @@ docs/completions.md has every field.
 
 import math
 import random
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
+from pathbudget.agents.completions.script_faults import faults_in
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.sites.toml_reader import parse_toml, read_text
 
 MILLISECOND_NS = 1_000_000
 LONGEST_DRAW_NS = 600_000 * MILLISECOND_NS
@@ -41,11 +42,10 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def __post_init__(self) -> None:
         given = {name for name in self.__struct_fields__ if getattr(self, name) is not None}
         if given not in _KINDS:
-            raise ValueError(
-                "a time is ms, or mean_ms, or low_ms and high_ms, or median_ms and sigma"
-            )
+            has = f"has {' and '.join(sorted(given))}" if given else "is empty"
+            raise ValueError(f"{has}; expected {_A_TIME}")
         if self.low_ms is not None and self.high_ms is not None and self.low_ms > self.high_ms:
-            raise ValueError("low_ms is above high_ms")
+            raise ValueError("low_ms is above high_ms; expected the other way round")
 
     def draw_ns(self, rng: random.Random) -> int:
         """One time."""
@@ -62,6 +62,7 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return median * math.exp(rng.gauss(0, sigma))
 
 
+_A_TIME = "ms, or mean_ms, or low_ms and high_ms, or median_ms and sigma"
 _KINDS: tuple[set[str], ...] = (
     {"ms"},
     {"mean_ms"},
@@ -126,19 +127,26 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def read_script(file: Path) -> Script:
-    """Read a script in TOML, or in JSON where its name ends so. Raises ConfigError."""
+    """Read a script in TOML, or in JSON where its name ends so.
+
+    Raises:
+        ConfigError: with every fault of it.
+    """
+    faults: list[Fault] = []
+    text = read_text(file, faults)
+    values = None if text is None else _values(text, file, faults)
+    if values is not None:
+        faults += faults_in(values, Script, str(file))
+    if faults:
+        raise ConfigError(faults)
+    return msgspec.convert(values, Script)
+
+
+def _values(text: str, file: Path, faults: list[Fault]) -> dict[str, object] | None:
+    if file.suffix != ".json":
+        return parse_toml(text, str(file), faults)
     try:
-        data = file.read_bytes()
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise ConfigError([Fault(str(file), "", problem, "a readable script")]) from error
-    try:
-        if file.suffix == ".json":
-            return msgspec.json.decode(data, type=Script)
-        return msgspec.convert(tomllib.loads(data.decode()), Script)
-    except msgspec.ValidationError as error:
-        problem, _, where = str(error).partition(" - at `$.")
-        fault = Fault(str(file), where.rstrip("`"), problem, "see docs/completions.md")
-        raise ConfigError([fault]) from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError([Fault(str(file), "", str(error), "TOML, or JSON in .json")]) from error
+        return msgspec.json.decode(text, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError) as error:
+        faults.append(Fault(str(file), "", f"not JSON: {error}", "a JSON object"))
+    return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pathbudget.probes.contract import Option, Options, OptionSpec
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.option_words import source_faults
 from pathbudget.probes.record import Transport
 from pathbudget.probes.tls.settings import TLS_OPTIONS
 
@@ -132,13 +133,7 @@ def _bad_words(given: Mapping[str, Option]) -> list[Fault]:
             ipaddress.ip_network(subnet)
         except ValueError as error:
             found.append(fault("client_subnet", str(error), "a network as in 192.0.2.0/24"))
-    source = str(given["source"])
-    if source:
-        try:
-            ipaddress.ip_address(source.partition("%")[0])
-        except ValueError:
-            expected = "an IPv4 or IPv6 address of this host"
-            found.append(fault("source", f"{source!r} is no address", expected))
+    found.extend(fault("source", one.problem, one.expected) for one in source_faults(given))
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         found.append(fault("path", f"{path!r} is no path", "one as in /dns-query"))
     return found

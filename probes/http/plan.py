@@ -202,14 +202,14 @@ def _credentials(file: str, faults: list[Fault]) -> tuple[tuple[str, str], ...]:
     if not file:
         return ()
     expected = "a file with one line: what the header authorization says"
-    fault = no_regular_file({"authorization_file": file}, "authorization_file", expected)
+    fault = no_regular_file({"authorization_file": file}, "authorization_file", expected, "http")
     try:
         text = b"" if fault else _beginning(file)
     except OSError as error:
         problem = f"{file}: {(error.strerror or str(error)).lower()}"
-        fault, text = Fault("", "authorization_file", problem, expected), b""
+        fault, text = Fault("http", "authorization_file", problem, expected), b""
     if fault is not None:
-        faults.append(replace(fault, file="http"))
+        faults.append(fault)
         return ()
     value = text.decode("latin-1").strip()
     if not value or len(text) > LARGEST_SECRET_BYTES or wrong_header("authorization", value):

@@ -16,9 +16,9 @@ def quic_faults(options: Options) -> list[Fault]:
     if not sound:
         return faults
     if options.get("ca_file"):
-        noting(faults, "ca_file", lambda: _authorities(str(options["ca_file"])))
+        noting(faults, "ca_file", lambda: _authorities(str(options["ca_file"])), "quic")
     if options.get("client_certificate"):
-        noting(faults, key_option(options), lambda: _certificate(options))
+        noting(faults, key_option(options), lambda: _certificate(options), "quic")
     return faults
 
 

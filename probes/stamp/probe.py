@@ -20,6 +20,7 @@ from pathbudget.probes.contract import (
 )
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.option_files import noting
+from pathbudget.probes.option_words import source_faults
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.stamp.authentication import Key, read_keys
 from pathbudget.probes.stamp.family import AskClock, StampFamily
@@ -132,12 +133,12 @@ def key_of(options: Options) -> Key | None:
 
 
 def _check(options: Options) -> list[Fault]:
-    """Faults of the keys' file, and of a size that does not hold what is sent."""
+    """Faults of the keys' file, of a size that does not hold what is sent, and of the source."""
     faults: list[Fault] = []
-    key = noting(faults, "key_file", lambda: key_of(options), (PROBE,))
+    key = noting(faults, "key_file", lambda: key_of(options), PROBE)
     if not faults:
-        noting(faults, "size", lambda: _extensions(options, key, bytes(LARGEST)), (PROBE,))
-    return faults
+        noting(faults, "size", lambda: _extensions(options, key, bytes(LARGEST)), PROBE)
+    return [*faults, *source_faults(options)]
 
 
 def _extensions(options: Options, key: Key | None, content: bytes) -> Extensions:

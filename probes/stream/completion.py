@@ -24,6 +24,7 @@ from pathbudget.probes.stream.dialing import (
     HTTP,
     HTTPS,
     bearer,
+    bearer_faults,
     connection_faults,
     dialer_for,
     keeps,
@@ -110,7 +111,7 @@ def _question(options: Options) -> Question:
         count_reasoning=bool(options.get("count_reasoning")),
         deadline_ns=round(float(options.get("ttft_deadline_ms") or 0) * 1e6),
         stall_ns=round(float(options.get("stall_ms") or 0) * 1e6),
-        headers=bearer(options, "api_key_file"),
+        headers=bearer(options, "api_key_file", NAME),
     )
 
 
@@ -126,13 +127,12 @@ def _own_faults(options: Options) -> list[Fault]:
     if options.get("prompt_sigma") and options.get("prompt_file"):
         problem = "lengths of prompt_file have their own spread"
         faults.append(Fault(NAME, "prompt_sigma", problem, "either of the two"))
-    unreadable = no_regular_file(options, "prompt_file", "a readable file of lengths")
+    unreadable = no_regular_file(options, "prompt_file", "a readable file of lengths", NAME)
     if unreadable is not None:
         faults.append(unreadable)
     else:
-        noting(faults, "prompt_file", lambda: _lengths(options), (NAME,))
-    noting(faults, "api_key_file", lambda: bearer(options, "api_key_file"), ("",))
-    return faults
+        noting(faults, "prompt_file", lambda: _lengths(options), NAME)
+    return [*faults, *bearer_faults(options, "api_key_file", NAME)]
 
 
 def _check(options: Options) -> list[Fault]:

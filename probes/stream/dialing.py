@@ -18,7 +18,7 @@ from pathbudget.probes.http.settings import (
     http_settings,
     transport_of,
 )
-from pathbudget.probes.option_files import no_regular_file
+from pathbudget.probes.option_files import no_regular_file, noting
 from pathbudget.probes.record import ConnectionMode
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "HTTP_2",
     "HTTP_3",
     "bearer",
+    "bearer_faults",
     "connection_faults",
     "dialer_for",
     "keeps",
@@ -37,6 +38,8 @@ __all__ = [
     "websocket_dialer",
 ]
 
+LARGEST_SECRET_BYTES = 65_536
+ONE_WORD = "a file with one word in it"
 MODES = ("cold", "resumed", "early_data", "warm")
 REMEDY = "pip install 'pathbudget[request]'"
 
@@ -58,7 +61,7 @@ def keeps(options: Options) -> bool:
     return mode_of(options) is ConnectionMode.WARM
 
 
-def bearer(options: Options, option: str) -> tuple[tuple[str, str], ...]:
+def bearer(options: Options, option: str, probe: str) -> tuple[tuple[str, str], ...]:
     """The header that shows what the file of an option holds; nothing without a file. What it holds
     is never told.
 
@@ -66,22 +69,32 @@ def bearer(options: Options, option: str) -> tuple[tuple[str, str], ...]:
         ConfigError: the file cannot be read, or holds no word.
     """
     file = str(options.get(option) or "")
-    expected = "a file with one word in it"
-    fault = no_regular_file(options, option, expected)
-    if fault is not None:
-        raise ConfigError([fault])
     if not file:
         return ()
+    problem, words = "", list[str]()
     try:
-        words = Path(file).read_text("ascii").split()
+        with Path(file).open("rb") as source:
+            words = source.read(LARGEST_SECRET_BYTES).decode("ascii").split()
     except OSError as error:
-        problem = f"{file}: {(error.strerror or str(error)).lower()}"
-        raise ConfigError([Fault("", option, problem, expected)]) from error
+        problem = (error.strerror or str(error)).lower()
     except UnicodeDecodeError:
-        raise ConfigError([Fault("", option, f"{file}: not plain ASCII", expected)]) from None
-    if len(words) != 1 or not words[0].isprintable():
-        raise ConfigError([Fault("", option, f"{file}: {len(words)} words", expected)])
+        problem = "not plain ASCII"
+    if not problem and len(words) != 1:
+        problem = f"{len(words)} words"
+    elif not problem and not words[0].isprintable():
+        problem = "not plain text"
+    if problem:
+        raise ConfigError([Fault(probe, option, f"{file}: {problem}", ONE_WORD)])
     return (("authorization", f"Bearer {words[0]}"),)
+
+
+def bearer_faults(options: Options, option: str, probe: str) -> list[Fault]:
+    """What keeps `bearer` from reading that file, now and once more when the probe is opened."""
+    fault = no_regular_file(options, option, ONE_WORD, probe)
+    faults = [] if fault is None else [fault]
+    if not faults:
+        noting(faults, option, lambda: bearer(options, option, probe), probe)
+    return faults
 
 
 def connection_faults(options: Options, probe: str) -> list[Fault]:

@@ -16,7 +16,6 @@ from pathbudget.probes.contract import (
     Shot,
 )
 from pathbudget.probes.errors import ConfigError, Fault
-from pathbudget.probes.option_files import noting
 from pathbudget.probes.record import Metric
 from pathbudget.probes.reflector_http import HTTPS_PORT
 from pathbudget.probes.stream.connections import Connections
@@ -31,6 +30,7 @@ from pathbudget.probes.stream.dialing import (
     CONNECTION_OPTIONS,
     HTTP_1,
     bearer,
+    bearer_faults,
     connection_faults,
     dialer_for,
     keeps,
@@ -39,6 +39,7 @@ from pathbudget.probes.stream.dialing import (
 )
 from pathbudget.probes.stream.shots import Shared
 
+NAME = "token_stream"
 _SMALLEST_CHUNK = 128
 """What a chunk is long at least: its own stamps."""
 _RECORD_AND_HEADERS = 22 + 66
@@ -72,7 +73,7 @@ class TokenStreamProbe:
         self._plan = _plan(options)
         form = self._plan.form
         dialer = (websocket_dialer if form == WEBSOCKET else dialer_for)(
-            environment, options, HTTPS_PORT, "token_stream"
+            environment, options, HTTPS_PORT, NAME
         )
         self._shared = Shared(
             environment,
@@ -106,7 +107,7 @@ def _plan(options: Options) -> StreamPlan:
         form=str(options.get("form")),
         buffer_ns=round(float(options.get("buffer_ms") or 0) * 1e6),
         underrun_rate=float(options.get("underrun_rate") or 0),
-        headers=bearer(options, "token_file"),
+        headers=bearer(options, "token_file", NAME),
     )
 
 
@@ -115,16 +116,15 @@ def _own_faults(options: Options) -> list[Fault]:
     faults: list[Fault] = []
     version, mode = options.get("version"), str(options.get("mode"))
     if options.get("form") == WEBSOCKET and version != HTTP_1:
-        faults.append(Fault("token_stream", "version", f"{version} with form websocket", HTTP_1))
+        faults.append(Fault(NAME, "version", f"{version} with form websocket", HTTP_1))
     if options.get("form") == WEBSOCKET and mode in ("warm", "early_data"):
         problem = f"{mode} with form websocket"
-        faults.append(Fault("token_stream", "mode", problem, "cold or resumed"))
-    noting(faults, "token_file", lambda: bearer(options, "token_file"), ("",))
-    return faults
+        faults.append(Fault(NAME, "mode", problem, "cold or resumed"))
+    return [*faults, *bearer_faults(options, "token_file", NAME)]
 
 
 def _check(options: Options) -> list[Fault]:
-    return [*_own_faults(options), *connection_faults(options, "token_stream")]
+    return [*_own_faults(options), *connection_faults(options, NAME)]
 
 
 def _open(environment: ProbeEnvironment, options: Options) -> Probe:
@@ -141,7 +141,7 @@ def _cost(options: Options) -> Cost:
 
 
 TOKEN_STREAM = ProbeSpec(
-    name="token_stream",
+    name=NAME,
     summary="how evenly a paced stream of the reflector arrives, chunk by chunk",
     version=1,
     open=_open,

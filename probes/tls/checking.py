@@ -18,7 +18,7 @@ _FILES = {
     "client_certificate": "our certificate and its key, unencrypted, in PEM form",
     "client_key": "our certificate and its key, unencrypted, in PEM form",
 }
-_OURS = ("tls",)
+_PROBE = "tls"
 
 
 def tls_faults(options: Options, mode: ConnectionMode = ConnectionMode.COLD) -> list[Fault]:
@@ -27,7 +27,7 @@ def tls_faults(options: Options, mode: ConnectionMode = ConnectionMode.COLD) -> 
     settings = tls_settings(options, mode=mode)
     if settings.library == "ssl" and mode is ConnectionMode.EARLY_DATA:
         problem = "Python's ssl module cannot send early data"
-        faults.append(Fault("", "library", problem, "openssl or auto"))
+        faults.append(Fault(_PROBE, "library", problem, "openssl or auto"))
         settings = replace(settings, mode=ConnectionMode.COLD)
     bare = replace(settings, verify=False, ca_file="", client_certificate="", groups="")
     if sound:
@@ -46,11 +46,11 @@ def file_faults(options: Options) -> tuple[list[Fault], bool]:
     faults = [
         fault
         for option, expected in _FILES.items()
-        if (fault := no_regular_file(options, option, expected)) is not None
+        if (fault := no_regular_file(options, option, expected, _PROBE)) is not None
     ]
     if options.get("client_key") and not options.get("client_certificate"):
         expected = "a client_certificate, the file that it is the key of"
-        faults.append(Fault("", "client_key", "there is no certificate for it", expected))
+        faults.append(Fault(_PROBE, "client_key", "there is no certificate for it", expected))
     return faults, not faults
 
 
@@ -60,4 +60,4 @@ def key_option(options: Options) -> str:
 
 
 def _look(faults: list[Fault], option: str, settings: TlsSettings) -> None:
-    noting(faults, option, lambda: choose_library(settings), _OURS)
+    noting(faults, option, lambda: choose_library(settings), _PROBE)

@@ -148,7 +148,8 @@ FAULTY = {
         ('ca_file = "campaign.toml"', "ca_file"),
     ],
     "tcp": [('method = "syn"\necho_bytes = 8', "echo_bytes"), ('source = "here"', "source")],
-    "stamp": [("size = 20", "size")],
+    "stamp": [("size = 20", "size"), ('source = "here"', "source")],
+    "icmp": [('source = "here"', "source")],
 }
 CASES = [(kind, text, option) for kind, cases in FAULTY.items() for text, option in cases]
 

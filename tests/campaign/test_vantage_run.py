@@ -1,6 +1,7 @@
 """The runner against a network that can do anything: every send has its sample."""
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,14 @@ import pytest
 from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan, due_shots
 from pathbudget.agents.campaign.sink import MemorySink
 from pathbudget.agents.campaign.vantage_run import VantageRun
-from pathbudget.probes.errors import PrivilegeError, SpoolError
+from pathbudget.probes.contract import Options, Probe, ProbeEnvironment
+from pathbudget.probes.errors import (
+    ConfigError,
+    Fault,
+    NotOnThisHostError,
+    PrivilegeError,
+    SpoolError,
+)
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork, FakePath
 from pathbudget.probes.record import (
     AddressFamily,
@@ -208,6 +216,50 @@ def test_without_any_allowed_probe_nothing_is_sent() -> None:
     with pytest.raises(PrivilegeError):
         world.run(plan_of(series("192.0.2.1")))
     assert world.network.sent == []
+
+
+def test_what_cannot_be_opened_is_told_with_the_place_of_its_entry_all_at_once() -> None:
+    world = World()
+
+    def refuse(environment: ProbeEnvironment, options: Options) -> Probe:
+        raise OPENING[str(options["word"])]
+
+    def entry(number: int, word: str) -> SeriesPlan:
+        options = {"word": word, "groups": "foo"}
+        place = f"probe[{number}]"
+        return series("192.0.2.1", probe=place, place=place, options=options)
+
+    plan = plan_of(*(entry(number, word) for number, word in enumerate(OPENING)))
+    table = {"icmp": dataclasses.replace(probe_table()["icmp"], open=refuse)}
+
+    async def prepare(plan: VantagePlan) -> None:
+        run = VantageRun(
+            plan, table=table, network=world.network, clock=world.clock, sink=world.sink
+        )
+        try:
+            await run.prepare()
+        finally:
+            run.finish()
+
+    with pytest.raises(ConfigError) as told:
+        asyncio.run(prepare(msgspec.structs.replace(plan, file="c.toml")))
+    nope = "UDP socket: this host has no interface nope0; expected what this host has"
+    assert [str(fault) for fault in told.value.faults] == [
+        f"c.toml: probe[0].word: {nope}",
+        "c.toml: probe[1].groups: no such group; expected another",
+        "c.toml: probe[2].word: /no/file: no such file; expected a file",
+        "c.toml: probe[3]: h2 is not installed; expected pip",
+    ]
+    with pytest.raises(NotOnThisHostError):  # of no file: as it is
+        asyncio.run(prepare(plan))
+
+
+OPENING: dict[str, Exception] = {
+    "nope0": NotOnThisHostError("UDP socket", "this host has no interface nope0"),
+    "group": ConfigError([Fault("tls", "groups", "no such group", "another")]),
+    "/no/file": ConfigError([Fault("/no/file", "", "no such file", "a file")]),
+    "library": ConfigError([Fault("http", "version", "h2 is not installed", "pip")]),
+}
 
 
 def test_pitfall_29_a_forbidden_probe_is_named_and_the_others_run() -> None:

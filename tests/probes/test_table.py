@@ -10,9 +10,11 @@ from pathbudget.probes import table
 from pathbudget.probes.contract import OptionSpec, ProbeSpec
 from pathbudget.probes.errors import Fault
 from pathbudget.probes.icmp import ICMP
+from pathbudget.probes.stream.probe import TOKEN_STREAM
 from pathbudget.probes.table import BUILTIN, check_options, probe_table
 from pathbudget.probes.tcp import TCP
 from pathbudget.probes.tls.probe import TLS
+from pathbudget.probes.upload.probe import UPLOAD
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +86,24 @@ def test_wrong_sizes(value: object, problem: str) -> None:
     options, (fault,) = check_options(ICMP, {"payload_bytes": value}, "f", "icmp")
     assert fault == Fault("f", "icmp.payload_bytes", problem, "a whole number from 16 to 8972")
     assert options["payload_bytes"] == 56
+
+
+def test_bounds_are_written_out() -> None:
+    (fault,) = check_options(UPLOAD, {"bytes": -1}, "f", "")[1]
+    assert fault.expected == "a whole number from 0 to 16777216"
+    (fault,) = check_options(TOKEN_STREAM, {"underrun_rate": 0.0}, "f", "")[1]
+    assert fault.expected == "a number from 0.000001 to 0.5"
+
+
+def test_a_probe_has_its_say_of_options_together_and_of_none_that_is_wrong_already() -> None:
+    faults = [Fault("", "gap", "with size", "none"), Fault("", "size", "with gap", "none")]
+    options = {"gap": OptionSpec(int, 1, ""), "size": OptionSpec(int, 1, "")}
+    spec = ProbeSpec("x", "", 1, TCP.open, TCP.cost, options, check=lambda _: faults)
+    told = check_options(spec, {"gap": "wide"}, "f", "w")[1]
+    assert [(fault.where, fault.problem) for fault in told] == [
+        ("w.gap", "'wide' is a string"),
+        ("w.size", "with gap"),
+    ]
 
 
 def test_a_probe_without_options() -> None:

@@ -36,19 +36,47 @@ def test_a_script_in_both_forms(tmp_path: Path) -> None:
     [
         ("slots = 0\n", "slots"),
         ("slot = 1\n", "slot"),
-        ("token = { ms = 1, mean_ms = 2 }\n", "a time is ms, or mean_ms"),
-        ("token = {}\n", "a time is ms"),
+        ("token = { ms = 1, mean_ms = 2 }\n", "token: has mean_ms and ms; expected ms, or mean_ms"),
+        ("token = {}\n", "token: is empty; expected ms, or"),
         ("token = { low_ms = 5, high_ms = 2 }\n", "low_ms is above high_ms"),
         ("[trouble]\nkind = 'fire'\n", "trouble.kind"),
         ("[trouble]\nshare = 2\n", "trouble.share"),
         ("slots = \n", "script.toml"),
+        ("token = { ms = nan }\n", "token.ms: nan is no value; expected a number from 0 to"),
+        ("token = 7\n", "token: 7 is no table; expected a table with some of ms,"),
     ],
-    ids=["none", "unknown", "two", "empty", "order", "kind", "share", "syntax"],
+    ids=["none", "unknown", "two", "empty", "order", "kind", "share", "syntax", "nan", "table"],
 )
 def test_faults_of_a_script_name_the_place(tmp_path: Path, text: str, fault: str) -> None:
     with pytest.raises(ConfigError) as told:
         read_script(written(tmp_path, text))
     assert fault in str(told.value)
+
+
+def test_all_faults_of_a_script_come_at_once(tmp_path: Path) -> None:
+    text = """
+    slots = 0
+    modle = "x"
+    queue = 1.5
+    token = { ms = 1, mean_ms = 2 }
+    [answer]
+    usage = "sometimes"
+    end_mark = 1
+    """
+    with pytest.raises(ConfigError) as told:
+        read_script(written(tmp_path, text))
+    said = {fault.where: (fault.problem, fault.expected) for fault in told.value.faults}
+    assert said == {
+        "slots": ("0 does not fit", "a whole number from 1 to 10000"),
+        "modle": ('unknown key "modle"', '"model" (did you mean that?)'),
+        "queue": ("1.5 does not fit", "a whole number from 0 to 100000"),
+        "token": (
+            "has mean_ms and ms",
+            "ms, or mean_ms, or low_ms and high_ms, or median_ms and sigma",
+        ),
+        "answer.usage": ('"sometimes" does not fit', "one of always, asked, never"),
+        "answer.end_mark": ("1 does not fit", "true or false"),
+    }
 
 
 def test_times_have_their_distribution() -> None:
