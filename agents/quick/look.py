@@ -5,7 +5,7 @@ import importlib.util
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -18,7 +18,7 @@ from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.quick.hosts import CheckedHost, Place
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.contract import Option
-from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.errors import ConfigError, PrivilegeError
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import (
     AddressFamily,
@@ -111,9 +111,14 @@ def series_of(
 
 
 def _whole(kind: str, options: dict[str, Option]) -> dict[str, Option]:
-    """The options with the defaults of the probe filled in."""
-    whole, faults = check_options(probe_table()[kind], options, "", kind)
-    assert not faults, faults
+    """The options with the defaults of the probe filled in. Raises ConfigError: a file of the
+    command line cannot be used.
+    """
+    whole, faults = check_options(probe_table()[kind], options, "command line", "")
+    if faults:
+        raise ConfigError(
+            [replace(fault, where=f"--{fault.where.replace('_', '-')}") for fault in faults]
+        )
     return dict(whole)
 
 

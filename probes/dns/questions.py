@@ -100,7 +100,7 @@ def _name(option: str, text: str) -> dns.name.Name:
     try:
         return dns.name.from_text(text)
     except dns.exception.DNSException as error:
-        problem = f"{text!r}: {error}"
+        problem = f"{text!r}: {str(error).rstrip('.')}"
         raise ConfigError([fault(option, problem, "a domain name")]) from error
 
 
@@ -116,7 +116,9 @@ def _kind(text: str) -> dns.rdatatype.RdataType:
     try:
         kind = dns.rdatatype.from_text(text)
     except (dns.exception.DNSException, ValueError) as error:
-        raise ConfigError([fault("type", f"{text!r}: {error}", "A, AAAA, NS ...")]) from error
+        raise ConfigError(
+            [fault("type", f"{text!r}: {str(error).rstrip('.')}", "A, AAAA, NS ...")]
+        ) from error
     if dns.rdatatype.is_metatype(kind) and kind is not dns.rdatatype.ANY:
         raise ConfigError([fault("type", f"{text!r} is no data", "A, AAAA, NS ...")])
     return kind
