@@ -33,8 +33,9 @@ from pathbudget.analysis.results import (
     Mode,
     Verdict,
 )
-from pathbudget.analysis.series import NS_PER_MS, Track
+from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.summary import milliseconds
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads, of_path
 from pathbudget.analysis.verdict import NO_ALLOWANCE, Question, judge
 from pathbudget.sites.catalogue import Tier

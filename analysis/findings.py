@@ -3,14 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.path_choice import PathSeries
-from pathbudget.analysis.results import (
-    Finding,
-    FindingKind,
-    RegionInfo,
-    SiteInfo,
-    VantageInfo,
-)
+from pathbudget.analysis.results import Finding, RegionInfo, SiteInfo, VantageInfo
 from pathbudget.analysis.series import Series
 from pathbudget.probes.record import ClockSource, Flag
 

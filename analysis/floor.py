@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pathbudget.analysis.results import Finding, FindingKind, Pair
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import Finding, Pair
 from pathbudget.analysis.series import NOT_OF_THE_PATH, NS_PER_MS, REFUSALS, Series
 from pathbudget.probes.record import Metric
 from pathbudget.sites.geodesy import distance_km, floor_rtt_ms

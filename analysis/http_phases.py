@@ -12,8 +12,9 @@ from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.request_numbers import median_ms, quantile_ms, signed_quantile_ms
 from pathbudget.analysis.request_results import Gateway, HttpPhases, PhaseTime
 from pathbudget.analysis.results import Mode
-from pathbudget.analysis.series import NS_PER_MS, Track
+from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.shots import Shot, ShotKey, whole_note, word_note
+from pathbudget.analysis.track import Track
 from pathbudget.probes.record import Measurement, Metric, Note
 
 PHASES = (

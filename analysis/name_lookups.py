@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.request_numbers import quantile_ms
 from pathbudget.analysis.request_results import Edge, LookUp
-from pathbudget.analysis.results import Finding, FindingKind
+from pathbudget.analysis.results import Finding
 from pathbudget.analysis.series import Series
 from pathbudget.analysis.shots import Shot, ShotKey, word_note
 from pathbudget.probes.record import Flag, Measurement, Metric

@@ -16,8 +16,8 @@ from pathbudget.analysis.one_way import one_way_delays
 from pathbudget.analysis.packets import LOST_FORWARD, LOST_REVERSE, Stream
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.quantiles import Values
-from pathbudget.analysis.series import Track, merged
 from pathbudget.analysis.stream_ways import is_stepped
+from pathbudget.analysis.track import Track, merged
 
 
 @dataclass(frozen=True, slots=True)

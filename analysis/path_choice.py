@@ -9,17 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.quantiles import loss_interval
-from pathbudget.analysis.results import Carriage, Carrier, Finding, FindingKind, Mode
-from pathbudget.analysis.series import (
-    NOT_OF_THE_PATH,
-    NS_PER_MS,
-    REFUSALS,
-    Series,
-    SeriesKey,
-    Track,
-    merged,
-)
+from pathbudget.analysis.results import Carriage, Carrier, Finding, Mode
+from pathbudget.analysis.series import NOT_OF_THE_PATH, NS_PER_MS, REFUSALS, Series, SeriesKey
+from pathbudget.analysis.track import Track, merged
 from pathbudget.probes.record import AddressFamily, Metric
 
 SERVER_COMPUTE_NS = 5_000_000

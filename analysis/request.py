@@ -12,8 +12,9 @@ from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.quantiles import Estimate, Values, estimate_quantile
 from pathbudget.analysis.results import Carriage, Carrier, Direction, Mode
-from pathbudget.analysis.series import LOST, Track
+from pathbudget.analysis.series import LOST
 from pathbudget.analysis.summary import autocorrelation
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads
 
 KEPT_OPEN = (Mode.WARM, Mode.IDLE)

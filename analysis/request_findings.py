@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.line_place import carriage_words
 from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.request_results import SetupSummary, UploadSummary
-from pathbudget.analysis.results import Carrier, Finding, FindingKind, Mode
+from pathbudget.analysis.results import Carrier, Finding, Mode
 from pathbudget.analysis.stream_results import Bounded
 
 CARRIER_NAMES = {"tls": "TLS", "quic": "QUIC", "tcp": "TCP"}

@@ -14,9 +14,10 @@ from pathbudget.analysis.quantiles import (
     widened_ranks,
 )
 from pathbudget.analysis.request_results import Range
-from pathbudget.analysis.series import NS_PER_MS, Track
+from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.stream_results import Bounded
 from pathbudget.analysis.summary import autocorrelation, milliseconds
+from pathbudget.analysis.track import Track
 
 
 def quantile_ms(track: Track, p: float, confidence: float) -> Bounded:

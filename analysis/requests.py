@@ -13,7 +13,7 @@ from pathbudget.analysis.request_findings import (
 )
 from pathbudget.analysis.request_results import RequestResults
 from pathbudget.analysis.results import Carrier, Finding
-from pathbudget.analysis.series import Series, Track
+from pathbudget.analysis.series import Series
 from pathbudget.analysis.setups import SetupCollector, resumptions, summarise_setups
 from pathbudget.analysis.shots import ShotKey, shot_key, shots_of
 from pathbudget.analysis.token_streams import (
@@ -23,6 +23,7 @@ from pathbudget.analysis.token_streams import (
     summarise_streams,
     summarise_waits,
 )
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.upload_summary import summarise_uploads
 from pathbudget.analysis.uploads import UploadCollector, Uploads
 from pathbudget.probes.record import Measurement, Metric

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.request_results import RequestResults
 from pathbudget.analysis.stream_results import StreamSummary, TimerInfo, UnderLoad
 
@@ -174,46 +175,6 @@ class Pair(Result, frozen=True):
     floor_rtt_ms: float | None
     minimum_rtt_ms: float | None
     inflation: float | None
-
-
-class FindingKind(StrEnum):
-    """What the analysis noticed that a person must know before using the numbers."""
-
-    IMPOSSIBLE_RTT = "impossible_rtt"
-    MIDDLEBOX = "middlebox"
-    CLOCK_STEP = "clock_step"
-    SYN_RETRANSMITTED = "syn_retransmitted"
-    ADDRESS_CHANGED = "address_changed"
-    UNREACHABLE = "unreachable"
-    NAME_NOT_FOUND = "name_not_found"
-    REFUSED = "refused"
-    UNKNOWN_PLACE = "unknown_place"
-    UNMEASURED = "unmeasured"
-    USER_CLOCK = "user_clock"
-    CAPACITY = "capacity"
-    ICMP_FILTERED = "icmp_filtered"
-    NOT_RESUMED = "not_resumed"
-    REORDERED = "reordered"
-    DUPLICATED = "duplicated"
-    ECMP_SPREAD = "ecmp_spread"
-    TIMER_ARTEFACT = "timer_artefact"
-    OUTAGE = "outage"
-    PATH_CHANGED = "path_changed"
-    CLOCK_CONTRADICTED = "clock_contradicted"
-    HOST_BUSY = "host_busy"
-    ADDED_BY_LOAD = "added_by_load"
-    QUIC_BLOCKED = "quic_blocked"
-    EARLY_DATA_REJECTED = "early_data_rejected"
-    MODE_UNAVAILABLE = "mode_unavailable"
-    HELLO_RETRY = "hello_retry"
-    CERTIFICATE_ROUND_TRIP = "certificate_round_trip"
-    RETRY = "retry"
-    VERSION_NEGOTIATION = "version_negotiation"
-    BUFFERING_PROXY = "buffering_proxy"
-    STREAM_STALLS = "stream_stalls"
-    EDGES_DIFFER = "edges_differ"
-    FLOW_STALL = "flow_stall"
-    UPLOAD_FAILED = "upload_failed"
 
 
 class Finding(Result, frozen=True):

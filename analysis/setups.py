@@ -19,10 +19,11 @@ from pathbudget.analysis.request_numbers import (
 )
 from pathbudget.analysis.request_results import Range, Resumption, SetupSummary, TicketAge
 from pathbudget.analysis.results import Carrier, Mode
-from pathbudget.analysis.series import NOT_OF_THE_PATH, OTHER_MODE, Track
+from pathbudget.analysis.series import NOT_OF_THE_PATH, OTHER_MODE
 from pathbudget.analysis.shots import Shot, ShotKey, whole_note, word_note
 from pathbudget.analysis.stream_results import Bounded
 from pathbudget.analysis.summary import milliseconds
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.under_load import added_by_load
 from pathbudget.probes.record import FailureKind, Flag, Measurement, Metric
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pathbudget.analysis import siting_words as words
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import (
     Assignment,
     Failover,
     Finding,
-    FindingKind,
     Objective,
     Recommendation,
     SiteInfo,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from pathbudget.analysis.results import Finding, FindingKind
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import Finding
 from pathbudget.analysis.stream_results import (
     Bounded,
     FlowSpreadInfo,

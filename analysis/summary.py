@@ -14,7 +14,8 @@ from pathbudget.analysis.quantiles import (
     loss_interval,
 )
 from pathbudget.analysis.results import Quantile, Summary
-from pathbudget.analysis.series import NS_PER_MS, Series, Track
+from pathbudget.analysis.series import NS_PER_MS, Series
+from pathbudget.analysis.track import Track
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 CURVE_POINTS = 101

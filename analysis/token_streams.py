@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.quantiles import Estimate, Values
 from pathbudget.analysis.request_numbers import quantile_ms
 from pathbudget.analysis.request_results import Completions, Range, TokenStreams
-from pathbudget.analysis.results import Carrier, Finding, FindingKind
-from pathbudget.analysis.series import LOST, NS_PER_MS, Track
+from pathbudget.analysis.results import Carrier, Finding
+from pathbudget.analysis.series import LOST, NS_PER_MS
 from pathbudget.analysis.shots import Shot, ShotKey
 from pathbudget.analysis.stream_delivery import (
     Delivery,
@@ -26,6 +27,7 @@ from pathbudget.analysis.stream_delivery import (
 )
 from pathbudget.analysis.stream_results import Bounded
 from pathbudget.analysis.summary import milliseconds
+from pathbudget.analysis.track import Track
 from pathbudget.probes.record import Flag, Measurement, Metric
 from pathbudget.probes.stream.buffering import Verdict
 

@@ -5,8 +5,8 @@ import numpy as np
 from pathbudget.analysis.request import beside
 from pathbudget.analysis.request_numbers import median_ms, middle, quantile_ms, signed_quantile_ms
 from pathbudget.analysis.request_results import UploadSummary
-from pathbudget.analysis.series import Track
 from pathbudget.analysis.slow_start import flights
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads
 
 

@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import (
     BudgetLine,
     Carrier,
     Direction,
     Evaluation,
-    FindingKind,
     Mode,
     Quantile,
     Summary,

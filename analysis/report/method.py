@@ -1,5 +1,6 @@
 """Findings, how it was measured, what was left out, and what the words mean."""
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.report.document import (
     Block,
     Cell,
@@ -20,7 +21,7 @@ from pathbudget.analysis.report.words import (
     share,
     utc,
 )
-from pathbudget.analysis.results import Finding, FindingKind, Provenance, VantageInfo
+from pathbudget.analysis.results import Finding, Provenance, VantageInfo
 
 ROWS = 500
 PLACES = 3

@@ -8,7 +8,8 @@ import pytest
 
 from pathbudget.agents.evaluation import evaluate_store
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
-from pathbudget.analysis.results import Evaluation, Finding, FindingKind, Mode, Objective, Verdict
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import Evaluation, Finding, Mode, Objective, Verdict
 from pathbudget.probes.errors import ConfigError
 from pathbudget.probes.record import (
     AddressFamily,

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.floor import pair_of
-from pathbudget.analysis.results import Finding, FindingKind, Pair
+from pathbudget.analysis.results import Finding, Pair
 from pathbudget.analysis.series import SeriesCollector
 from pathbudget.probes.record import ConnectionMode, Measurement, Metric, Sample
 from pathbudget.sites.catalogue import Catalogue

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.path_choice import PathSeries, path_candidates
-from pathbudget.analysis.results import Carrier, FindingKind, Mode
+from pathbudget.analysis.results import Carrier, Mode
 from pathbudget.analysis.series import SeriesCollector
 from pathbudget.probes.record import (
     AddressFamily,

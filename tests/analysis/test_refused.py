@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
-from pathbudget.analysis.results import Evaluation, FindingKind, Summary, Verdict
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import Evaluation, Summary, Verdict
 from pathbudget.probes.half_open import HalfOpen
 from pathbudget.probes.record import Failure, Flag, Measurement, Metric, Sample
 from pathbudget.sites.catalogue import Catalogue

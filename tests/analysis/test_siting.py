@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from pathbudget.analysis.budget import unmeasured_headline
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import (
     BudgetLine,
-    FindingKind,
     Objective,
     Recommendation,
     RegionInfo,

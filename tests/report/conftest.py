@@ -15,15 +15,8 @@ from tests.report.evaluation_parts import (
     make_vantage,
 )
 
-from pathbudget.analysis.results import (
-    Evaluation,
-    Exclusion,
-    Finding,
-    FindingKind,
-    Pair,
-    Provenance,
-    Summary,
-)
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import Evaluation, Exclusion, Finding, Pair, Provenance, Summary
 
 EvaluationFactory = Callable[..., Evaluation]
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from tests.report.evaluation_parts import make_lines, make_summary
 
 from pathbudget.agents.demo.show import show
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.report.answer import answer_section
 from pathbudget.analysis.report.cautions import cautions
 from pathbudget.analysis.report.chart_distributions import distributions
@@ -17,14 +18,7 @@ from pathbudget.analysis.report.lookup import Lookup, site_title
 from pathbudget.analysis.report.markdown import render_markdown
 from pathbudget.analysis.report.method import finding_section
 from pathbudget.analysis.report.verdicts import line_cell
-from pathbudget.analysis.results import (
-    Evaluation,
-    Finding,
-    FindingKind,
-    Recommendation,
-    Summary,
-    Verdict,
-)
+from pathbudget.analysis.results import Evaluation, Finding, Recommendation, Summary, Verdict
 
 replace = msgspec.structs.replace
 

@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
-from pathbudget.analysis.results import BudgetLine, Direction, Evaluation, FindingKind, Mode
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import BudgetLine, Direction, Evaluation, Mode
 from pathbudget.probes.contract import Option
 from pathbudget.probes.record import (
     AddressFamily,

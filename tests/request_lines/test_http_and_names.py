@@ -3,10 +3,10 @@
 import pytest
 from tests.request_lines.parts import N, echoes, evaluated, findings, measurement, sample
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.http_phases import server_timing
 from pathbudget.analysis.report.http import credential_verdict
 from pathbudget.analysis.report.markdown import render_markdown
-from pathbudget.analysis.results import FindingKind
 from pathbudget.probes.record import (
     ConnectionMode,
     Flag,

@@ -15,7 +15,8 @@ from tests.request_lines.parts import (
     tier,
 )
 
-from pathbudget.analysis.results import Carrier, Direction, FindingKind, Method, Mode, Verdict
+from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.results import Carrier, Direction, Method, Mode, Verdict
 from pathbudget.probes.record import (
     ConnectionMode,
     Failure,

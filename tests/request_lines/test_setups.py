@@ -11,11 +11,12 @@ from tests.request_lines.parts import (
     setups,
 )
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.report.connections import what_was_saved
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.markdown import render_markdown
 from pathbudget.analysis.request_results import SetupSummary
-from pathbudget.analysis.results import Evaluation, FindingKind
+from pathbudget.analysis.results import Evaluation
 from pathbudget.probes.record import (
     ConnectionMode,
     Failure,

@@ -16,8 +16,9 @@ from tests.request_lines.parts import (
     sample,
 )
 
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.report.markdown import render_markdown
-from pathbudget.analysis.results import Direction, FindingKind, Method, Mode
+from pathbudget.analysis.results import Direction, Method, Mode
 from pathbudget.probes.contract import Option
 from pathbudget.probes.record import (
     ClockSource,

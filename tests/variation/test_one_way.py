@@ -8,15 +8,9 @@ from tests.variation.simulated_paths import MS, measurement_of, samples_of, simu
 
 from pathbudget.analysis.directions import directions_of
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.one_way import ClockState, bounded, one_way_delays
-from pathbudget.analysis.results import (
-    BudgetLine,
-    Direction,
-    Evaluation,
-    FindingKind,
-    Method,
-    Mode,
-)
+from pathbudget.analysis.results import BudgetLine, Direction, Evaluation, Method, Mode
 from pathbudget.analysis.stream_ways import is_stepped
 from pathbudget.probes.record import Flag, Measurement, Metric
 from pathbudget.sites.catalogue import Catalogue, Region, Site, Tier

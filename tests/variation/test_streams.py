@@ -16,10 +16,11 @@ from tests.variation.simulated_paths import (
 )
 
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.flows import flow_spread
 from pathbudget.analysis.hop_loss import Hop, HopVerdict, judge_hops
 from pathbudget.analysis.packets import PacketCollector
-from pathbudget.analysis.results import Evaluation, FindingKind
+from pathbudget.analysis.results import Evaluation
 from pathbudget.analysis.stream_summary import summarise_stream
 from pathbudget.analysis.timer_artefacts import timer_artefacts
 from pathbudget.analysis.trains import trains_of
