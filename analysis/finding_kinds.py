@@ -41,3 +41,6 @@ class FindingKind(StrEnum):
     EDGES_DIFFER = "edges_differ"
     FLOW_STALL = "flow_stall"
     UPLOAD_FAILED = "upload_failed"
+    CERTIFICATE_NOT_TRUSTED = "certificate_not_trusted"
+    STATUS_UNEXPECTED = "status_unexpected"
+    LOOK_UPS_FAILED = "look_ups_failed"

@@ -139,7 +139,8 @@ def service_findings(candidates: Iterable[PathSeries]) -> list[Finding]:
     for path in candidates:
         attempts = sum(track.n for track in path.setups.values())
         failed = sum(track.losses for track in path.setups.values())
-        if path.answered and failed == attempts > 0 and not path.refuses_everybody:
+        explained = path.refuses_everybody or 2 * path.untrusted > attempts
+        if path.answered and failed == attempts > 0 and not explained:
             text = (
                 f"not one of {attempts} connections to {path.target} over "
                 f"{path.family or 'any address family'} could be set up: its warm lines say what "

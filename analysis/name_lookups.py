@@ -13,6 +13,15 @@ from pathbudget.analysis.series import Series
 from pathbudget.analysis.shots import Shot, ShotKey, word_note
 from pathbudget.probes.record import Flag, Measurement, Metric
 
+OVER = {
+    "udp": "UDP",
+    "tcp": "TCP",
+    "dot": "TLS (DoT)",
+    "doh": "HTTPS (DoH)",
+    "doq": "QUIC (DoQ)",
+}
+"""What questions travel over."""
+
 LISTED = 6
 """Regions and addresses that one sentence names."""
 MOST_ANSWERS = 64

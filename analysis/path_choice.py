@@ -14,13 +14,15 @@ from pathbudget.analysis.quantiles import loss_interval
 from pathbudget.analysis.results import Carriage, Carrier, Finding, Mode
 from pathbudget.analysis.series import NOT_OF_THE_PATH, NS_PER_MS, REFUSALS, Series, SeriesKey
 from pathbudget.analysis.track import Track, merged
-from pathbudget.probes.record import AddressFamily, Metric
+from pathbudget.probes.record import AddressFamily, FailureKind, Metric, Stage
 
 SERVER_COMPUTE_NS = 5_000_000
 """Room for the server's own signature and certificate before its flight counts as a detour."""
 
 NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED, Mode.EARLY_DATA)
 CARRIERS = (Carrier.TLS, Carrier.QUIC)
+CERTIFICATE = f"{FailureKind.CERTIFICATE}/{Stage.HANDSHAKE}"
+"""How failures of trust are counted in a series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class PathSeries:
     """How many TCP connects were refused."""
     connects: int = 0
     """How many TCP connects there were."""
+    untrusted: int = 0
+    """How many set-ups failed because the certificate was not trusted."""
 
     @property
     def refuses_everybody(self) -> bool:
@@ -141,6 +145,9 @@ def _path(
         findings=tuple(findings),
         refused=_number_of(candidate.track(REFUSALS)),
         connects=_number_of(candidate.track(Metric.CONNECT)),
+        untrusted=sum(
+            one.failures[CERTIFICATE] for one in candidate.series if one.key.metric == Metric.SETUP
+        ),
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.line_place import carriage_words
-from pathbudget.analysis.path_choice import PathSeries
 from pathbudget.analysis.request_results import SetupSummary, UploadSummary
 from pathbudget.analysis.results import Carrier, Finding, Mode
 from pathbudget.analysis.stream_results import Bounded
@@ -133,25 +132,6 @@ _EXTRA = (
     _extra(FindingKind.RETRY, lambda one: one.retries, _retry),
     _extra(FindingKind.VERSION_NEGOTIATION, lambda one: one.version_negotiations, _versions),
 )
-
-
-def quic_findings(paths: Iterable[PathSeries]) -> list[Finding]:
-    """Targets that answer over TCP and not once over QUIC: UDP is filtered, or nobody listens."""
-    found: list[Finding] = []
-    for path in paths:
-        tried = [track for (over, _), track in path.setups.items() if over is Carrier.QUIC]
-        n = sum(track.n for track in tried)
-        if not n or any(track.losses < track.n for track in tried):
-            continue
-        over_tcp = [track for (over, _), track in path.setups.items() if over is Carrier.TLS]
-        if any(track.losses < track.n for track in over_tcp):
-            text = (
-                f"{path.target} answered none of {n} QUIC connections over {path.family or 'IP'}, "
-                "and does answer over TCP: UDP is filtered on the way, or no QUIC server listens."
-            )
-            kind = FindingKind.QUIC_BLOCKED
-            found.append(Finding(kind=kind, region=path.region, site=path.site, text=text))
-    return found
 
 
 def upload_findings(uploads: Iterable[UploadSummary]) -> list[Finding]:

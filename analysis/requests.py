@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pathbudget.analysis.failure_findings import failure_findings
 from pathbudget.analysis.http_phases import HttpCollector
 from pathbudget.analysis.name_lookups import LookUpCollector, edge_findings, look_ups
 from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
-from pathbudget.analysis.request_findings import (
-    quic_findings,
-    setup_findings,
-    upload_findings,
-)
+from pathbudget.analysis.request_findings import setup_findings, upload_findings
 from pathbudget.analysis.request_results import RequestResults
 from pathbudget.analysis.results import Carrier, Finding
 from pathbudget.analysis.series import Series
@@ -88,6 +85,7 @@ class Requests:
         self, paths: Sequence[PathSeries], series: Iterable[Series]
     ) -> tuple[RequestResults, list[Finding]]:
         """All results, and what is to be said of them; `paths` are of all pairs."""
+        every = list(series)
         by_place = {(one.region, one.site, one.target, one.family): one for one in paths}
 
         def round_trips(key: ShotKey) -> Track | None:
@@ -111,7 +109,7 @@ class Requests:
             resumptions=resumptions(groups, setups, self._vantages, self._confidence),
             http=self._collector.http.phases(self._vantages, self._confidence),
             gateways=self._collector.http.gateways(self._vantages, self._confidence),
-            look_ups=look_ups(series, self._confidence),
+            look_ups=look_ups(every, self._confidence),
             edges=edges,
             uploads=uploads,
             token_streams=streams,
@@ -122,7 +120,7 @@ class Requests:
         )
         findings = [
             *setup_findings(setups),
-            *quic_findings(paths),
+            *failure_findings(every),
             *upload_findings(uploads),
             *edge_findings(edges),
             *stream_findings(streams),

@@ -47,6 +47,9 @@ APART = frozenset(
 )
 """Numbers that may be below zero and are no distribution of a delay: others read them."""
 
+MOST_DETAILS = 64
+"""Different words of failures kept for one series; the rest is counted by kind alone."""
+
 REFUSALS = "connect_refused"
 """Metric of the series of refused connects: SYN to RST, a round trip and no connection."""
 
@@ -126,6 +129,8 @@ class Series:
     clock_sources: Counter[str]
     flags: Counter[str]
     noise_floor_ns: int | None
+    details: Counter[tuple[str, str]]
+    """Failures by ``kind/stage`` and by the words of who noticed, the commonest first."""
 
 
 @dataclass(slots=True)
@@ -141,6 +146,7 @@ class SeriesBuilder:
     clock_sources: Counter[str] = field(default_factory=Counter[str])
     flags: Counter[str] = field(default_factory=Counter[str])
     noise_floor_ns: int | None = None
+    details: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def finish(self, renumber: npt.NDArray[np.int64]) -> Series:
         """Sort by time; equal times by vantage, sequence, value: no order of arrival shows.
@@ -159,6 +165,7 @@ class SeriesBuilder:
             clock_sources=self.clock_sources,
             flags=self.flags,
             noise_floor_ns=self.noise_floor_ns,
+            details=self.details,
         )
 
 
@@ -369,6 +376,10 @@ def _note(builder: SeriesBuilder, sample: Sample) -> None:
     if sample.failure is None:
         builder.clock_sources[sample.clock_source] += 1
     else:
-        builder.failures[f"{sample.failure.kind}/{sample.failure.stage}"] += 1
+        words = f"{sample.failure.kind}/{sample.failure.stage}"
+        builder.failures[words] += 1
+        said = words, sample.failure.detail
+        if said in builder.details or len(builder.details) < MOST_DETAILS:
+            builder.details[said] += 1
     for flag in sample.flags:
         builder.flags[flag] += 1

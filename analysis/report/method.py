@@ -63,6 +63,9 @@ FINDING_WORDS = {
     FindingKind.EDGES_DIFFER: "regions sent to different edges",
     FindingKind.FLOW_STALL: "upload waits for a window",
     FindingKind.UPLOAD_FAILED: "uploads fail",
+    FindingKind.CERTIFICATE_NOT_TRUSTED: "certificate not trusted",
+    FindingKind.STATUS_UNEXPECTED: "unexpected status",
+    FindingKind.LOOK_UPS_FAILED: "questions to a name server fail",
 }
 
 DEFINITIONS = (

@@ -1,5 +1,6 @@
 """Look-ups of names: what a hit and a miss cost, and which edge each region is sent to."""
 
+from pathbudget.analysis.name_lookups import OVER
 from pathbudget.analysis.report.connections import bounded_cell
 from pathbudget.analysis.report.document import (
     Block,
@@ -21,13 +22,6 @@ ROWS = 1000
 ANSWERS = 4
 """Different answers shown of one name."""
 
-OVER = {
-    "udp": "UDP",
-    "tcp": "TCP",
-    "dot": "TLS (DoT)",
-    "doh": "HTTPS (DoH)",
-    "doq": "QUIC (DoQ)",
-}
 KINDS = {Metric.DNS_HIT: "hit", Metric.DNS_MISS: "miss"}
 
 
