@@ -240,7 +240,7 @@ class Recommendation(Result, frozen=True):
     margin: float | None
     """Always >= 0, in the unit of `value`."""
     decided: bool
-    """False when the intervals of the two choices overlap: the data cannot tell them apart."""
+    """False when another choice may be as good, for all that was measured."""
     reasons: tuple[str, ...]
     would_change: tuple[str, ...]
     """What would change the answer: the pairs whose intervals decide it."""
@@ -256,6 +256,8 @@ class Recommendation(Result, frozen=True):
     next_best_served_share: float = 1.0
     measured_share: float = 1.0
     """Share of the weight whose regions were measured to at least one site."""
+    why_undecided: str = ""
+    """What keeps the data from telling; empty where it is decided, or there is no choice."""
 
 
 class RegionInfo(Result, frozen=True):

@@ -46,7 +46,10 @@ def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:
         next_best_value=next_value,
         margin=_margin(objective, best, next_best),
         decided=not rivals.possible,
-        reasons=words.reasons(ground, objective, best, next_best, rivals.advantage),
+        reasons=(
+            *words.reasons(ground, objective, best, next_best, rivals.advantage),
+            *((f"Undecided: {rivals.why}.",) if rivals.why else ()),
+        ),
         would_change=rivals.pairs,
         assignments=_assignments(ground, best),
         uncovered=_unserved(ground, problem, best.columns),
@@ -55,6 +58,7 @@ def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:
         served_share=ground.served_share(best.columns),
         next_best_served_share=0.0 if next_best is None else ground.served_share(next_best.columns),
         measured_share=ground.measured_share,
+        why_undecided=rivals.why,
     )
 
 
@@ -86,6 +90,8 @@ class _Rivals:
     advantage: float
     """How much better the strongest rival may be, in the unit of the value."""
     pairs: tuple[str, ...]
+    why: str = ""
+    """What keeps the data from telling, where a rival is possible."""
 
 
 def _rivals(ground: Ground, objective: Objective, best: Choice, k: int) -> _Rivals:
@@ -104,9 +110,12 @@ def _rivals(ground: Ground, objective: Objective, best: Choice, k: int) -> _Riva
     open_rows = [r for r, s in enumerate(served_by) if s is None and rival_by[r] is not None]
     loses = rival.unserved_weight > best.unserved_weight + 1e-9
     possible = not loses and (bool(open_rows) or rival.objective <= 1e-9)
+    if not possible:
+        return _Rivals(possible=False, advantage=0.0, pairs=())
     pairs = words.deciding_pairs(ground, served_by, rival_by, gain)
     advantage = 0.0 if open_rows else max(0.0, -rival.objective)
-    return _Rivals(possible, advantage, pairs if possible else ())
+    why = words.why_undecided(ground, best, rival, open_rows, rival_by, gain)
+    return _Rivals(True, advantage, pairs, why)
 
 
 def _covering_rivals(ground: Ground, best: Choice, k: int) -> _Rivals:
@@ -115,7 +124,8 @@ def _covering_rivals(ground: Ground, best: Choice, k: int) -> _Rivals:
     if rival is None or rival.unserved_weight > best.unserved_weight + 1e-9:
         return _Rivals(possible=False, advantage=0.0, pairs=())
     pairs = words.straddling_pairs(ground, rival.columns)
-    return _Rivals(True, best.unserved_weight - rival.unserved_weight, pairs)
+    why = words.why_as_much(ground, rival)
+    return _Rivals(True, best.unserved_weight - rival.unserved_weight, pairs, why)
 
 
 def _assignments(ground: Ground, choice: Choice) -> tuple[Assignment, ...]:

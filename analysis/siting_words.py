@@ -137,6 +137,80 @@ def straddling_pairs(ground: Ground, columns: Sequence[int]) -> tuple[str, ...]:
     return tuple(found[:LISTED])
 
 
+def why_undecided(
+    ground: Ground,
+    best: Choice,
+    rival: Choice,
+    open_rows: Sequence[int],
+    rival_by: Sequence[int | None],
+    gain: Matrix,
+) -> str:
+    """What keeps the data from telling two choices apart: regions that nothing limits, pairs that
+    nobody measured, and only then intervals that overlap.
+    """
+    if open_rows:
+        return _without_limit(ground, open_rows, len(best.columns))
+    unknown = [
+        row
+        for row, column in enumerate(rival_by)
+        if column is not None and gain[row, column] < 0 and not _is_measured(ground, row, column)
+    ]
+    if unknown:
+        verb = "was" if len(unknown) == 1 else "were"
+        sites = listing(ground.names([c for c in rival.columns if c not in best.columns]))
+        return f"{_regions(ground, unknown)} {verb} not measured to {sites}"
+    names = listing(ground.names(best.columns)), listing(ground.names(rival.columns))
+    return f"the intervals of {names[0]} and of {names[1]} overlap"
+
+
+def why_as_much(ground: Ground, rival: Choice) -> str:
+    """Why another choice may cover as much."""
+    low, high = (part[:, list(rival.columns)] for part in (ground.low, ground.high))
+    limit = ground.allowance_ms
+    maybe = (low <= limit).any(axis=1) & ~(high <= limit).any(axis=1)
+    rows = [row for row, is_open in enumerate(maybe) if is_open]
+    names = listing(ground.names(rival.columns))
+    if not rows:
+        return f"{names} covers as much"
+    unknown = [
+        row for row in rows if not any(_is_measured(ground, row, one) for one in rival.columns)
+    ]
+    if unknown:
+        verb = "was" if len(unknown) == 1 else "were"
+        return f"{_regions(ground, unknown)} {verb} not measured to {names}"
+    verb = "is" if len(rows) == 1 else "are"
+    return f"{_regions(ground, rows)} {verb} perhaps within {limit:g} ms from {names}"
+
+
+def _without_limit(ground: Ground, rows: Sequence[int], k: int) -> str:
+    """Regions that no chosen site is known to serve."""
+    absent = [row for row in rows if not ground.measured(row)]
+    limitless = [row for row in rows if row not in absent]
+    parts: list[str] = []
+    if absent:
+        verb = "was" if len(absent) == 1 else "were"
+        parts.append(f"{_regions(ground, absent)} {verb} not measured")
+    if limitless:
+        verb = "has" if len(limitless) == 1 else "have"
+        which = "either" if k == 1 else "either of the two choices"
+        parts.append(f"{_regions(ground, limitless)} {verb} no upper limit to {which}")
+    return ", and ".join(parts)
+
+
+def _regions(ground: Ground, rows: Sequence[int]) -> str:
+    """``london (33 % of traffic)``."""
+    weight = math.fsum(float(ground.weights[row]) for row in rows)
+    names = [ground.regions[row].name for row in rows[:LISTED]]
+    if len(rows) > LISTED:
+        names.append(f"{len(rows) - LISTED} more")
+    return f"{listing(names)} ({100 * weight:.0f} % of traffic)"
+
+
+def _is_measured(ground: Ground, row: int, column: int) -> bool:
+    line = ground.lines.get((ground.regions[row].name, ground.sites[column].name))
+    return line is not None and line.n > 0
+
+
 def _comparison(ground: Ground, row: int, mine: int | None, other: int) -> str:
     region = ground.regions[row].name
     rival = f"{ground.sites[other].name} {_interval(ground, row, other)}"
@@ -146,9 +220,8 @@ def _comparison(ground: Ground, row: int, mine: int | None, other: int) -> str:
 
 
 def _interval(ground: Ground, row: int, column: int) -> str:
-    line = ground.lines.get((ground.regions[row].name, ground.sites[column].name))
     low, high = ground.low[row, column], ground.high[row, column]
-    if line is None or line.n == 0:
+    if not _is_measured(ground, row, column):
         return f"(not measured, at least {low:.2f} ms by the light floor)"
     end = "no limit" if math.isinf(high) else f"{high:.2f} ms"
     return f"{low:.2f} ms to {end}"

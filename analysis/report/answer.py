@@ -91,8 +91,13 @@ def _glance_row(lookup: Lookup, tier: TierInfo) -> Row:
         share(_weight(choice, Verdict.PASS) / (lookup.total_weight or 1.0)),
         _short_cost(choice),
         _short_margin(lookup, choice),
-        f"yes{_only(choice)}" if choice.decided else Cell("? undecided", tone=Tone.UNDECIDED),
+        f"yes{_only(choice)}" if choice.decided else _undecided(choice),
     )
+
+
+def _undecided(choice: Recommendation) -> Cell:
+    why = (choice.why_undecided,) if choice.why_undecided else ()
+    return Cell("? undecided", why, Tone.UNDECIDED)
 
 
 def _only(choice: Recommendation) -> str:
@@ -232,7 +237,11 @@ def _margin(lookup: Lookup, choice: Recommendation) -> str:
         names = listed(lookup.site(name) for name in choice.next_best_sites)
         return f"not comparable: {_unlike(choice, names)}"
     size = share(choice.margin) if choice.objective is Objective.COVERING else ms(choice.margin)
-    verdict = "decided" if choice.decided else "undecided: the intervals of the two choices overlap"
+    verdict = (
+        "decided"
+        if choice.decided
+        else "undecided" + (f": {choice.why_undecided}" if choice.why_undecided else "")
+    )
     return f"{size} ({verdict})"
 
 

@@ -109,6 +109,30 @@ def test_overlapping_intervals_leave_it_undecided_and_say_where() -> None:
     assert "Within the intervals another choice may be better by 2.00 ms." in choice.reasons
 
 
+LONDON: tuple[tuple[str, Interval, Interval, str], ...] = (
+    ("limitless", (70, None), (125, None), "london (33 % of traffic) has no upper limit to either"),
+    ("nowhere", None, None, "london (33 % of traffic) was not measured"),
+    ("near one", (72.5, 72.9), None, "london (33 % of traffic) was not measured to b"),
+    ("overlap", (60, 100), (20, 140), "the intervals of a and of b overlap"),
+)
+
+
+@pytest.mark.parametrize(
+    ("to_a", "to_b", "why"), [one[1:] for one in LONDON], ids=[one[0] for one in LONDON]
+)
+def test_undecided_has_its_true_reason(to_a: Interval, to_b: Interval, why: str) -> None:
+    """Of the regions that were measured the intervals are far apart."""
+    table: dict[str, dict[str, Interval]] = {
+        "texas": {"a": (72.5, 72.9), "b": (125, 126)},
+        "ohio": {"a": (72.5, 72.9), "b": (75, 76)},
+        "london": {"a": to_a, "b": to_b},
+    }
+    choice = p_median(ground(table), 1)
+    assert (choice.sites, choice.decided) == (("a",), False)
+    assert choice.why_undecided == why
+    assert f"Undecided: {why}." in choice.reasons
+
+
 def test_what_both_choices_share_does_not_blur_the_difference() -> None:
     """`east` is served by b in both choices; its wide interval must not matter."""
     table: dict[str, dict[str, Interval]] = {
@@ -232,6 +256,7 @@ def test_covering_is_undecided_while_a_straddling_pair_may_cover_as_much() -> No
     choice = recommend(ground(table), Objective.COVERING, 1)
     assert (choice.sites, choice.decided) == (("a",), False)
     assert choice.would_change == ("west to b: 20.00 ms to 30.00 ms, allowance 25 ms",)
+    assert choice.why_undecided == "west (100 % of traffic) is perhaps within 25 ms from b"
 
 
 def test_equal_choices_go_to_the_lower_price_then_to_the_name() -> None:
