@@ -1,8 +1,11 @@
 """Budget lines: the network's terms of the end-to-end budget, each with interval and verdict."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from pathbudget.analysis.line_place import (
     LinePlace,
@@ -16,7 +19,7 @@ from pathbudget.analysis.line_place import (
 from pathbudget.analysis.mixture import Part, mixture_estimate
 from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import CARRIERS, PathSeries
-from pathbudget.analysis.quantiles import Estimate
+from pathbudget.analysis.quantiles import Estimate, fewest_samples
 from pathbudget.analysis.request import (
     Distribution,
     RequestTimes,
@@ -111,6 +114,27 @@ class PathBudget:
         if place.direction is Direction.STREAM:
             parts = {(place.carrier, place.mode): distribution_of(self._streams[place.carrier])}
             return self._filled(place, parts, ())
+        scarce = self._scarce(place)
+        line = self._of_requests(place)
+        if not scarce or line.verdict is Verdict.FAIL:
+            return line
+        line = self._of_requests(replace(place, modelled=frozenset(scarce)))
+        return msgspec.structs.replace(line, reason=f"{line.reason} {_too_few(place, scarce)}")
+
+    def _scarce(self, place: LinePlace) -> dict[Carriage, int]:
+        """Number of the uploads that are too few to give the percentile an upper limit. They may
+        show that a line fails; else they would make it undecided where the model can tell.
+        """
+        needed = fewest_samples(place.percentile / 100, self._confidence)
+        return {
+            carriage: self._uploads[carriage, place.request_bytes].n
+            for carriage in place.weights()
+            if self._is_uploaded(carriage, place)
+            and carriage in self._requests
+            and math.floor(self._distribution(carriage, place).n_effective + 1e-9) < needed
+        }
+
+    def _of_requests(self, place: LinePlace) -> BudgetLine:
         weights = place.weights()
         parts = {
             carriage: self._distribution(carriage, place)
@@ -185,7 +209,11 @@ class PathBudget:
 
     def _is_uploaded(self, carriage: Carriage, place: LinePlace) -> bool:
         """Whether requests of this size were sent and timed, so that no model is needed."""
-        return place.has_upload and (carriage, place.request_bytes) in self._uploads
+        return (
+            place.has_upload
+            and carriage not in place.modelled
+            and (carriage, place.request_bytes) in self._uploads
+        )
 
     def _upload_words(self, place: LinePlace, parts: Iterable[Carriage]) -> str:
         if not place.has_upload:
@@ -216,6 +244,16 @@ class PathBudget:
             return "none of the connection modes of the mixture was measured for this pair."
         words = carriage_words((place.carrier, place.mode))
         return f"no {words} connection was measured for this pair."
+
+
+def _too_few(place: LinePlace, scarce: Mapping[Carriage, int]) -> str:
+    """``Only 2 uploads of 4,000 bytes cold: the model of slow start stands.``"""
+    words = [
+        f"{n} upload{'' if n == 1 else 's'} of {place.request_bytes:,} bytes "
+        f"{carriage_words(carriage)}"
+        for carriage, n in scarce.items()
+    ]
+    return f"Only {' and '.join(words)}: the model of slow start stands."
 
 
 NAME_NOT_FOUND = "name not found, nothing was sent."

@@ -23,6 +23,8 @@ class LinePlace:
     percentile: float
     request_bytes: int
     """What a request uploads, also where the direction does not depend on it."""
+    modelled: frozenset[Carriage] = frozenset()
+    """Whose uploads are left aside, because they are too few to say anything."""
 
     @property
     def headline(self) -> bool:

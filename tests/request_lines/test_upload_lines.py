@@ -55,6 +55,25 @@ def test_what_was_measured_takes_the_place_of_the_model() -> None:
     assert (other.upload, other.method) == ("modelled", Method.DERIVED_FROM_RTT)
 
 
+@pytest.mark.parametrize(("n", "upload"), [(2, "modelled"), (71, "modelled"), (72, "measured")])
+def test_a_few_uploads_do_not_take_the_place_of_the_model(n: int, upload: str) -> None:
+    """An idle probe makes a cold upload first: that never turns a decided line undecided."""
+    path = [echoes(), setups(TLS, COLD, [80.0] * N)]
+    few = uploads(TLS, COLD, [41.0 + i % 2 for i in range(n)], size=4_000, setup_ms=80.0)
+    found = line(evaluated([*path, few], tier("cold", sizes=(4_000,))), Mode.COLD)
+    assert (found.verdict, found.upload) == (Verdict.PASS, upload)
+    assert found.n == (N if upload == "modelled" else n)
+    words = f"Only {n} uploads of 4,000 bytes cold: the model of slow start stands."
+    assert (words in found.reason) is (upload == "modelled")
+
+
+def test_a_few_uploads_that_show_a_failure_count() -> None:
+    """So slow that even their lower end is above the allowance, whatever the model says."""
+    few = uploads(TLS, WARM, [900.0] * 60, size=4_000)
+    found = line(evaluated([echoes(), few], tier(sizes=(4_000,))), Mode.WARM)
+    assert (found.verdict, found.upload, found.n) == (Verdict.FAIL, "measured", 60)
+
+
 def test_a_set_up_goes_with_the_upload_of_its_own_shot() -> None:
     """Slow set-ups have quick uploads: the joined p95 is below the sum of both."""
     slow = uploads(TLS, COLD, [50.0] * 40, size=32_000, setup_ms=100.0)
