@@ -56,7 +56,7 @@ def test_faults_of_a_script_name_the_place(tmp_path: Path, text: str, fault: str
 def test_all_faults_of_a_script_come_at_once(tmp_path: Path) -> None:
     text = """
     slots = 0
-    modle = "x"
+    modelname = "x"
     queue = 1.5
     token = { ms = 1, mean_ms = 2 }
     [answer]
@@ -68,7 +68,7 @@ def test_all_faults_of_a_script_come_at_once(tmp_path: Path) -> None:
     said = {fault.where: (fault.problem, fault.expected) for fault in told.value.faults}
     assert said == {
         "slots": ("0 does not fit", "a whole number from 1 to 10000"),
-        "modle": ('unknown key "modle"', '"model" (did you mean that?)'),
+        "modelname": ('unknown key "modelname"', '"model" (did you mean that?)'),
         "queue": ("1.5 does not fit", "a whole number from 0 to 100000"),
         "token": (
             "has mean_ms and ms",
