@@ -57,7 +57,11 @@ class SetupSummary(RequestResult, frozen=True):
     setup_p50_ms: Bounded | None
     setup_p95_ms: Bounded | None
     round_trips_p50: Range | None
-    """(set-up - look-up of the name) / round trip nearest in time, of each set-up: its median."""
+    """(set-up - look-up of the name) / round trip nearest in time, of each set-up: its median. None
+    where that counts no round trips: they are shorter than a millisecond, or the time is more than
+    half a one off the whole flights that were seen."""
+    round_trip_p50_ms: float | None
+    """Median of those round trips."""
     hello_retries: int
     second_flights: int
     retries: int
@@ -198,7 +202,7 @@ class UploadSummary(RequestResult, frozen=True):
     flights_seen: int | None
     """Median of the flights that the packets left in; None where the probe did not see them."""
     round_trips_measured: float | None
-    """Median of upload / round trip."""
+    """Median of upload / round trip; None where computing takes the time, as for set-ups."""
     flow_stalls: int
     retransmitted: int
     refused_status: int

@@ -31,6 +31,14 @@ NEW = (Mode.COLD, Mode.RESUMED, Mode.EARLY_DATA)
 AGE_LIMITS_S = (0.0, 1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
 """Tickets are counted by these ages."""
 
+EXTRA_FLIGHTS = (Flag.HELLO_RETRY, Flag.SECOND_FLIGHT, Flag.RETRY, Flag.VERSION_NEGOTIATION)
+"""Each is one more round trip."""
+
+SHORTEST_NS = 1_000_000
+"""Beside a shorter round trip it is computing that takes the time, and counts no round trips."""
+LARGEST_REST = 0.5
+"""Round trips by which a set-up may differ from the whole flights that were seen."""
+
 RoundTrips = Callable[[ShotKey], Track | None]
 """The round trips of the path to a target."""
 
@@ -95,10 +103,14 @@ class SetupGroup:
         """Set-ups in order of time."""
         return _ordered(self, np.array(self.setups), vantages)
 
-    def ratios(self, vantages: Mapping[str, int], round_trips: Track | None) -> Values:
-        """Set-up without the look-up of the name, in round trips; of those that were answered."""
+    def beside(
+        self, vantages: Mapping[str, int], round_trips: Track | None
+    ) -> tuple[Values, Values]:
+        """Set-ups without the look-up of the name, and the round trips beside them; of those that
+        were answered.
+        """
         if round_trips is None or not len(self.sent):
-            return np.array([])
+            return np.array([]), np.array([])
         arrived = np.isfinite(round_trips.values_ns)
         known = Track(
             round_trips.sent_unix_ns[arrived],
@@ -106,8 +118,9 @@ class SetupGroup:
             round_trips.vantages[arrived],
         )
         track = _ordered(self, np.array(self.setups) - np.array(self.look_ups), vantages)
-        found = track.values_ns / beside(track, known)
-        return found[np.isfinite(found)]
+        nearest = beside(track, known)
+        both = np.isfinite(track.values_ns) & np.isfinite(nearest)
+        return track.values_ns[both], nearest[both]
 
 
 def _ordered(group: SetupGroup, values: Values, vantages: Mapping[str, int]) -> Track:
@@ -178,6 +191,10 @@ def _summary(
     key = group.key
     answered = track.n - track.losses
     offered = answered + counts["other_mode"]
+    setups, trips = group.beside(vantages, round_trips)
+    expected = flights_of(
+        key.transport or Carrier.TLS, group.mode, answered, (flags[one] for one in EXTRA_FLIGHTS)
+    )
     return SetupSummary(
         region=key.region,
         site=key.site,
@@ -196,7 +213,8 @@ def _summary(
         ticket_ages=_ticket_ages(group.ages),
         setup_p50_ms=quantile_ms(track, 0.5, confidence) if track.n else None,
         setup_p95_ms=quantile_ms(track, 0.95, confidence) if track.n else None,
-        round_trips_p50=_ratio(group, vantages, round_trips, confidence),
+        round_trips_p50=_ratio(setups, trips, expected, confidence),
+        round_trip_p50_ms=median_ms(trips),
         hello_retries=flags[Flag.HELLO_RETRY],
         second_flights=flags[Flag.SECOND_FLIGHT],
         retries=flags[Flag.RETRY],
@@ -209,10 +227,23 @@ def _summary(
     )
 
 
-def _ratio(
-    group: SetupGroup, vantages: Mapping[str, int], round_trips: Track | None, confidence: float
-) -> Range | None:
-    return signed_quantile(group.ratios(vantages, round_trips), 0.5, confidence)
+def _ratio(setups: Values, round_trips: Values, expected: int, confidence: float) -> Range | None:
+    """Set-ups in round trips, where those are what set-ups consist of. Beside short ones the host
+    and the server take so long that the ratio counts nothing.
+    """
+    if not len(setups) or float(np.median(round_trips)) < SHORTEST_NS:
+        return None
+    found = signed_quantile(setups / round_trips, 0.5, confidence)
+    middle = None if found is None else found.value
+    return found if middle is not None and abs(middle - expected) <= LARGEST_REST else None
+
+
+def flights_of(transport: str, mode: str, answered: int, extras: Iterable[int]) -> int:
+    """Round trips by what was seen on the wire: those of the protocol, and each extra one that most
+    set-ups had. A ratio of times cannot tell a round trip from computing where both are short.
+    """
+    base = (2 if transport == Carrier.TLS else 1) - (mode == Mode.EARLY_DATA)
+    return base + sum(2 * n > answered for n in extras)
 
 
 def _ticket_ages(ages: Iterable[tuple[float, bool]]) -> tuple[TicketAge, ...]:

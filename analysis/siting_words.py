@@ -223,6 +223,8 @@ def _interval(ground: Ground, row: int, column: int) -> str:
     low, high = ground.low[row, column], ground.high[row, column]
     if not _is_measured(ground, row, column):
         return f"(not measured, at least {low:.2f} ms by the light floor)"
+    if low == 0 and math.isinf(high):
+        return "(too few samples to tell)"
     end = "no limit" if math.isinf(high) else f"{high:.2f} ms"
     return f"{low:.2f} ms to {end}"
 

@@ -49,10 +49,11 @@ def _outages(stream: StreamSummary) -> str:
         return ""
     worst = max(outages, key=lambda outage: outage.shortest_ms)
     most = "and did not end" if worst.longest_ms is None else f"at most {worst.longest_ms:.0f} ms"
+    lost = "1 packet" if worst.lost == 1 else f"{worst.lost} packets"
     count = "1 outage" if len(outages) == 1 else f"{len(outages)} outages"
     return (
         f"{_name(stream)}: {count} of {stream.outages.consecutive_losses} or more losses in a row; "
-        f"the longest lasted at least {worst.shortest_ms:.0f} ms, {most} ({worst.lost} packets)."
+        f"the longest lasted at least {worst.shortest_ms:.0f} ms, {most} ({lost})."
     )
 
 
@@ -110,6 +111,8 @@ def _flows(spread: FlowSpreadInfo) -> str:
 
 
 def _span(value: Bounded) -> str:
+    if value.high_ms is None and not value.low_ms:
+        return "an amount that too few packets tell"
     high = "no limit" if value.high_ms is None else f"{value.high_ms:.3f} ms"
     middle = "no limit" if value.value_ms is None else f"{value.value_ms:.3f} ms"
     return f"{middle} ({value.low_ms or 0:.3f} to {high})"

@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.request import beside
 from pathbudget.analysis.request_numbers import median_ms, middle, quantile_ms, signed_quantile_ms
 from pathbudget.analysis.request_results import UploadSummary
+from pathbudget.analysis.setups import LARGEST_REST, SHORTEST_NS
 from pathbudget.analysis.slow_start import flights
 from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads
@@ -48,9 +50,17 @@ def summarise_uploads(
         model_error_ms=signed_quantile_ms((track.values_ns - modelled)[both], 0.5, confidence),
         acknowledged_p50_ms=median_ms(acknowledged),
         flights_model=flights(key.bytes),
-        round_trips_measured=float(np.median(ratios)) if len(ratios) else None,
+        round_trips_measured=_counted(ratios, single[both], middle(uploads.flights)),
         flights_seen=middle(uploads.flights),
         flow_stalls=uploads.flow_stalls,
         retransmitted=uploads.retransmitted,
         refused_status=uploads.refused_status,
     )
+
+
+def _counted(ratios: Values, round_trips: Values, seen: int | None) -> float | None:
+    """Median of uploads in round trips; None where computing takes the time (`setups`)."""
+    if not len(ratios) or float(np.median(round_trips)) < SHORTEST_NS:
+        return None
+    found = float(np.median(ratios))
+    return found if seen is None or abs(found - seen) <= LARGEST_REST else None

@@ -116,7 +116,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
         _ms(summary.minimum_ms),
         _ms(p50.value_ms if p50 else None),
         _ms(p95.value_ms if p95 else None),
-        f"{_ms(p95.low_ms)}..{_ms(p95.high_ms, 'no limit')}" if p95 else "",
+        _ends(p95.low_ms, p95.high_ms) if p95 else "",
         clock.replace("_", " "),
     )
 
@@ -186,7 +186,7 @@ def _tier_row(line: BudgetLine) -> tuple[str | Text, ...]:
         line.tier,
         line.mode.value,
         _ms(line.value_ms),
-        f"{_ms(line.low_ms)}..{_ms(line.high_ms, 'no limit')}",
+        _ends(line.low_ms, line.high_ms) if line.n else "",
         _ms(line.allowance_ms),
         leaves,
         Text(line.verdict.value, style=STYLES[line.verdict]),
@@ -195,6 +195,11 @@ def _tier_row(line: BudgetLine) -> tuple[str | Text, ...]:
 
 def _quantile(summary: Summary, percentile: float) -> Quantile | None:
     return next((one for one in summary.quantiles if one.percentile == percentile), None)
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    """Of an interval; too few samples set neither."""
+    return "too few" if low == 0 and high is None else f"{_ms(low)}..{_ms(high, 'no limit')}"
 
 
 def _ms(value: float | None, absent: str = "lost") -> str:

@@ -21,7 +21,7 @@ from pathbudget.analysis.report.words import (
     MODE_WORDS,
     NOT_KNOWN,
     NOT_MEASURED,
-    UNBOUNDED,
+    TOO_FEW,
     bare_ms,
     counted,
     counts,
@@ -30,13 +30,12 @@ from pathbudget.analysis.report.words import (
     listed,
     share,
 )
-from pathbudget.analysis.request_results import Range, Resumption, SetupSummary, TicketAge
+from pathbudget.analysis.request_results import Resumption, SetupSummary, TicketAge
 from pathbudget.analysis.results import Mode
+from pathbudget.analysis.setups import flights_of
 from pathbudget.analysis.stream_results import Bounded
 
 ROWS = 1000
-LARGE_REST = 0.5
-"""Round trips that times differ by beyond those that were seen: worth a word."""
 
 WHAT_TICKETS_DO = (
     "A ticket (TLS 1.3 resumption) saves the certificates' bytes and processor time, and no round "
@@ -56,7 +55,8 @@ def setup_section(lookup: Lookup) -> tuple[Section, ...]:
             "What a request waits for before it may leave, when no connection is open. Round trips "
             "are the set-up without the look-up of the name, over the round trip nearest in time: "
             "2 for TLS over TCP, 1 with early data; 1 for QUIC, 0 with early data. "
-            "What is beyond that is the server's own time, or one of the extra round trips."
+            "What is beyond that is the server's own time, or one of the extra round trips. They "
+            "are not counted where a round trip is under 1 ms, or computing takes over half of one."
         ),
         *((Bullets(WHAT_TICKETS_DO, saved),) if saved else ()),
         _setup_table(lookup, setups),
@@ -97,35 +97,27 @@ def _saved(lookup: Lookup, transport: str, mode: str, alike: list[Resumption]) -
     before = _round_trips(lookup, transport, Mode.COLD)
     after = _round_trips(lookup, transport, Mode(mode))
     name = f"{CARRIER_WORDS.get(transport, transport)}, {MODE_WORDS[Mode(mode)]}"
-    if before is None or after is None:
-        return f"{name}: {less}."
     flights = _flights(lookup, transport, Mode.COLD) - _flights(lookup, transport, Mode(mode))
-    beside = before - after - flights
-    computing = "; the rest is computing, which is long beside this round trip"
-    return (
-        f"{name}: {less}; {after:.2f} round trips of set-up, {before:.2f} when cold: "
-        f"{_round_trips_saved(flights)}{computing if abs(beside) > LARGE_REST else ''}."
-    )
+    saved = _round_trips_saved(flights)
+    if before is None or after is None:
+        return f"{name}: {less}; by the flights that were seen {saved}."
+    return f"{name}: {less}; {after:.2f} round trips of set-up, {before:.2f} when cold: {saved}."
 
 
 def _flights(lookup: Lookup, transport: str, mode: Mode) -> int:
-    """Round trips by what was seen on the wire: those of the protocol, and each extra one that most
-    set-ups had. A ratio of times cannot tell a round trip from computing where both are short.
-    """
+    """Round trips by what was seen on the wire."""
     alike = [
         one
         for one in lookup.evaluation.requests.setups
         if (one.transport, one.mode) == (transport, mode)
     ]
-    answered = sum(one.n - one.losses for one in alike)
     extras = (
         sum(one.hello_retries for one in alike),
         sum(one.second_flights for one in alike),
         sum(one.retries for one in alike),
         sum(one.version_negotiations for one in alike),
     )
-    base = (2 if transport == "tls" else 1) - (mode is Mode.EARLY_DATA)
-    return base + sum(2 * n > answered for n in extras)
+    return flights_of(transport, mode, sum(one.n - one.losses for one in alike), extras)
 
 
 def _round_trips_saved(saved: int) -> str:
@@ -165,13 +157,16 @@ def bounded_cell(found: Bounded | None) -> Cell:
     return Cell(bare_ms(found.value_ms), (interval(found.low_ms, found.high_ms),))
 
 
-def _range_cell(found: Range | None) -> Cell:
-    if found is None:
-        return Cell(NOT_MEASURED)
-    ends = " to ".join(
-        UNBOUNDED if end is None else f"{end:.2f}" for end in (found.low, found.high)
-    )
-    return Cell(UNBOUNDED if found.value is None else f"{found.value:.2f}", (ends,))
+def _round_trips_cell(one: SetupSummary) -> Cell:
+    """How many, with the interval; none where they are too short to count by time."""
+    found = one.round_trips_p50
+    if found is None or found.value is None:
+        if one.round_trip_p50_ms is None:
+            return Cell(NOT_MEASURED)
+        return Cell("not counted", (f"beside {fine_ms(one.round_trip_p50_ms)}",))
+    if found.low is None or found.high is None:
+        return Cell(f"{found.value:.2f}", (TOO_FEW,))
+    return Cell(f"{found.value:.2f}", (f"{found.low:.2f} to {found.high:.2f}",))
 
 
 def _setup_table(lookup: Lookup, setups: tuple[SetupSummary, ...]) -> Table:
@@ -196,7 +191,7 @@ def _setup_row(lookup: Lookup, one: SetupSummary) -> Row:
         f"{one.losses:,}",
         bounded_cell(one.setup_p50_ms),
         bounded_cell(one.setup_p95_ms),
-        _range_cell(one.round_trips_p50),
+        _round_trips_cell(one),
         _taken_cell(one),
     )
 

@@ -121,4 +121,6 @@ def shortened(rows: tuple[Row, ...], limit: int, what: str) -> tuple[tuple[Row, 
     if len(rows) <= limit:
         return rows, ""
     left = len(rows) - limit
-    return rows[:limit], f"{left:,} more {what} are left out here; the JSON report has all of them."
+    one = left == 1
+    words = f"1 more {what.removesuffix('s')} is" if one else f"{left:,} more {what} are"
+    return rows[:limit], f"{words} left out here; the JSON report has all of them."

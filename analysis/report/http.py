@@ -18,8 +18,8 @@ from pathbudget.analysis.report.words import (
     bare_ms,
     counted,
     counts,
-    fine_interval,
     fine_ms,
+    signed_interval,
 )
 from pathbudget.analysis.request_results import Gateway, HttpPhases
 from pathbudget.analysis.stream_results import Bounded
@@ -151,7 +151,9 @@ def _gateway_row(lookup: Lookup, one: Gateway) -> Row:
 
 
 def _difference(found: Bounded) -> Cell:
-    return Cell(fine_ms(found.value_ms), (fine_interval(found.low_ms, found.high_ms),))
+    return Cell(
+        fine_ms(found.value_ms), (signed_interval(found.value_ms, found.low_ms, found.high_ms),)
+    )
 
 
 def credential_verdict(one: Gateway) -> str:

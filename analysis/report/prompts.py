@@ -13,7 +13,7 @@ from pathbudget.analysis.report.document import (
     shortened,
 )
 from pathbudget.analysis.report.lookup import Lookup
-from pathbudget.analysis.report.words import NOT_KNOWN, bare_ms, counted, fine_interval, fine_ms
+from pathbudget.analysis.report.words import NOT_KNOWN, bare_ms, counted, fine_ms, signed_interval
 from pathbudget.analysis.request_results import UploadSummary
 from pathbudget.analysis.series import BYTES_PER_TOKEN
 
@@ -56,7 +56,7 @@ def _table(lookup: Lookup, uploads: tuple[UploadSummary, ...]) -> Table:
 
 def _row(lookup: Lookup, one: UploadSummary) -> Row:
     error = one.model_error_ms
-    took = NOT_KNOWN if one.round_trips_measured is None else f"{one.round_trips_measured:.2f}"
+    took = "not counted" if one.round_trips_measured is None else f"{one.round_trips_measured:.2f}"
     flights: tuple[str, ...] = (f"model {one.flights_model}",)
     if one.flights_seen is not None:
         flights = (f"{counted(one.flights_seen, 'flight')} seen", *flights)
@@ -73,7 +73,9 @@ def _row(lookup: Lookup, one: UploadSummary) -> Row:
         NOT_KNOWN if one.model_p50_ms is None else bare_ms(one.model_p50_ms),
         NOT_KNOWN
         if error is None
-        else Cell(fine_ms(error.value_ms), (fine_interval(error.low_ms, error.high_ms),)),
+        else Cell(
+            fine_ms(error.value_ms), (signed_interval(error.value_ms, error.low_ms, error.high_ms),)
+        ),
         Cell(took, flights),
         Cell(f"{one.flow_stalls:,}", (f"{one.retransmitted:,} retransmitted",)),
     )

@@ -10,6 +10,8 @@ from pathbudget.analysis.results import Carrier, Direction, Method, Mode, Object
 DEFAULT_TITLE = "pathbudget report"
 UNBOUNDED = "no limit"
 NO_LIMIT_MEANS = "so many probes were lost, or so few sent, that the data sets no limit there"
+TOO_FEW = "too few to tell"
+"""In the place of an interval that has neither a lower end nor an upper one."""
 NOT_KNOWN = "not known"
 NOT_MEASURED = "not measured"
 
@@ -93,7 +95,9 @@ def bare_ms(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Both ends of an interval in ms, without unit."""
+    """Both ends of an interval in ms, without unit. From nothing to no limit is no interval."""
+    if low == 0 and not bounded(high):
+        return TOO_FEW
     if not bounded(low) and not bounded(high):
         return UNBOUNDED
     return f"{bare_ms(low)} to {bare_ms(high)}"
@@ -111,9 +115,18 @@ def fine_ms(value: float | None) -> str:
 
 def fine_interval(low: float | None, high: float | None) -> str:
     """Both ends of an interval, each with its unit."""
+    if low == 0 and not bounded(high):
+        return TOO_FEW
     if not bounded(low) and not bounded(high):
         return UNBOUNDED
     return f"{fine_ms(low)} to {fine_ms(high)}"
+
+
+def signed_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """The same of a difference: below one that is known, no limit means that there are too few."""
+    if bounded(value) and not (bounded(low) and bounded(high)):
+        return TOO_FEW
+    return fine_interval(low, high)
 
 
 def known(value: float | None, unit: str = "") -> str:

@@ -30,6 +30,11 @@ def test_intervals() -> None:
     assert words.interval(1.0, 2.0) == "1.00 to 2.00"
     assert words.interval(1.0, None) == "1.00 to no limit"
     assert words.interval(None, None) == "no limit"
+    assert words.interval(0.0, None) == words.fine_interval(0.0, math.inf) == "too few to tell"
+    assert words.interval(0.0, 2.0) == "0.000 to 2.00"
+    assert words.signed_interval(-1.0, None, None) == "too few to tell"
+    assert words.signed_interval(None, None, None) == "no limit"
+    assert words.signed_interval(0.5, -0.5, 1.0) == "-500 us to 1.00 ms"
 
 
 def test_given_numbers_stay_as_they_were_written() -> None:

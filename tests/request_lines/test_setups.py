@@ -68,15 +68,32 @@ def test_what_a_ticket_saves_is_said_with_the_numbers_of_the_report() -> None:
     assert "saves the certificates' bytes and processor time, and no round trip" in text
 
 
-def test_computing_is_never_told_as_a_round_trip() -> None:
-    """On a path of 1 ms the server's signature takes as long as a round trip."""
+@pytest.mark.parametrize(
+    ("rtt_ms", "cold_ms", "counted"),
+    [
+        (1.0, 3.2, False),  # the server's signature takes as long as a round trip
+        (0.05, 18.1, False),  # loopback: 362 of these round trips are computing
+        (0.5, 1.0, False),  # a round trip as long as a switch of tasks
+        (20.0, 49.9, True),
+        (20.0, 50.1, False),
+    ],
+)
+def test_computing_is_never_told_as_a_round_trip(
+    rtt_ms: float, cold_ms: float, counted: bool
+) -> None:
     path = [
-        echoes(1.0),
-        setups(TLS, COLD, [3.2] * N, notes={"flight_bytes": 1110}),
-        setups(TLS, RESUMED, [2.2] * N, notes={"flight_bytes": 245}),
+        echoes(rtt_ms),
+        setups(TLS, COLD, [cold_ms] * N, notes={"flight_bytes": 1110}),
+        setups(TLS, RESUMED, [2 * rtt_ms] * N, notes={"flight_bytes": 245}),
     ]
-    (told,) = what_was_saved(Lookup(evaluated(path)))
-    assert "no round trip is saved; the rest is computing" in told
+    evaluation = evaluated(path)
+    assert (of_mode(evaluation, COLD).round_trips_p50 is not None) is counted
+    (told,) = what_was_saved(Lookup(evaluation))
+    assert told.endswith("no round trip is saved.")
+    assert ("when cold" in told) is counted
+    text = render_markdown(evaluation)
+    assert ("| not counted" in text) is not counted
+    assert "no limit to no limit" not in text
 
 
 def test_a_ticket_does_save_the_round_trip_of_a_long_chain() -> None:

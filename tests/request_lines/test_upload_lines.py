@@ -95,6 +95,16 @@ def test_the_error_of_the_model_is_shown(error_ms: float, flights: float) -> Non
     assert found.round_trips_measured == pytest.approx(flights)
 
 
+@pytest.mark.parametrize(("rtt_ms", "took"), [(0.05, None), (40.0, 1.5125)])
+def test_uploads_beside_a_tiny_round_trip_are_not_counted_in_it(
+    rtt_ms: float, took: float | None
+) -> None:
+    """60 ms of computing are 1,200 round trips of a loopback."""
+    measured = uploads(TLS, WARM, [60.5] * N, size=4_000)
+    (found,) = evaluated([echoes(rtt_ms), measured]).requests.uploads
+    assert found.round_trips_measured == took
+
+
 def test_failed_uploads_and_failed_set_ups_are_requests_that_failed() -> None:
     half: list[float | None] = [90.0, None] * 200
     evaluation = evaluated([echoes(), uploads(TLS, WARM, half, size=32_000)], tier(sizes=SIZES))
