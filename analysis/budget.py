@@ -136,7 +136,7 @@ class PathBudget:
 
     def _of_requests(self, place: LinePlace) -> BudgetLine:
         weights = place.weights()
-        parts = {
+        parts: dict[Carriage, Distribution] = {
             carriage: self._distribution(carriage, place)
             for carriage in MEASURABLE
             if carriage in weights and carriage in self._requests

@@ -27,7 +27,7 @@ ANSWERS = (Metric.FIRST_BYTE, Metric.TTFB, Metric.WAIT, Metric.TTFT)
 """Of requests whose status counts."""
 REQUESTS = {"http": "HTTP", "token_stream": "stream", "completion": "completion"}
 
-Part = tuple[str | None, ...]
+Part = tuple[str | bool | None, ...]
 
 
 def failure_findings(series: Sequence[Series]) -> list[Finding]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pathbudget.analysis.floor import Point
+from pathbudget.analysis.line_place import headline_carriage
 from pathbudget.analysis.results import Carrier, Mode, RegionInfo, SiteInfo, TierInfo
 from pathbudget.analysis.series import place_of
 from pathbudget.probes.errors import ConfigError, Fault
@@ -133,4 +134,5 @@ def tier_info(tier: Tier) -> TierInfo:
         mixture=dict(tier.mixture),
         transport=Carrier(tier.transport),
         further_prompt_bytes=tier.further_prompt_bytes,
+        headline_transport=headline_carriage(tier)[0],
     )

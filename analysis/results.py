@@ -300,6 +300,8 @@ class TierInfo(Result, frozen=True):
     mixture: dict[str, float]
     transport: Carrier = Carrier.TLS
     further_prompt_bytes: tuple[int, ...] = ()
+    headline_transport: Carrier = Carrier.TLS
+    """Of the headline line: ``mixed`` where the tier is judged by a mixture over both."""
 
 
 class VantageInfo(Result, frozen=True):

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from pathbudget.analysis.results import Objective
 from pathbudget.analysis.siting_ground import Ground
 from pathbudget.analysis.siting_model import Choice, Matrix
@@ -168,7 +170,7 @@ def why_as_much(ground: Ground, rival: Choice) -> str:
     low, high = (part[:, list(rival.columns)] for part in (ground.low, ground.high))
     limit = ground.allowance_ms
     maybe = (low <= limit).any(axis=1) & ~(high <= limit).any(axis=1)
-    rows = [row for row, is_open in enumerate(maybe) if is_open]
+    rows = [int(row) for row in np.flatnonzero(maybe)]
     names = listing(ground.names(rival.columns))
     if not rows:
         return f"{names} covers as much"

@@ -18,7 +18,7 @@ from pathbudget.agents.cli.report import (
     evaluated,
     refuse_unknown,
 )
-from pathbudget.analysis.report.selection import Selected, Sites, Wanted, select
+from pathbudget.analysis.report.selection import Selected, Sites, Wanted, no_such_line, select
 from pathbudget.analysis.report.words import connections, figure, interval, ms, percentile
 from pathbudget.analysis.results import Carrier, Mode, Verdict
 
@@ -140,6 +140,8 @@ def _refuse(evaluation: "Evaluation", wanted: Wanted) -> None:
 
 
 def _why_nothing(lookup: "Lookup", wanted: Wanted) -> str:
+    if lookup.evaluation.lines and (why := no_such_line(lookup, wanted)):
+        return textwrap.fill(why, 80)
     if wanted.which is not Sites.RECOMMENDED or not lookup.evaluation.lines:
         return "there is no such budget line; nothing that it could rest on was measured."
     why = [

@@ -161,7 +161,7 @@ def _tier_blocks(lookup: Lookup, tier: TierInfo) -> list[Block]:
 
 
 def _card(lookup: Lookup, tier: TierInfo, choice: Recommendation) -> Facts:
-    kind = connections(tier.transport, tier.mode)
+    kind = connections(tier.headline_transport, tier.mode)
     line = f"{percentile(tier.percentile)}, {kind} connections"
     allowed, target = given(tier.network_allowance_ms), given(tier.target_ms)
     allowance = f"{allowed} ms of {target} ms ({line})"

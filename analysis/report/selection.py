@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.words import connections, listed
 from pathbudget.analysis.results import (
     BudgetLine,
     Carrier,
@@ -108,13 +109,31 @@ def _takes(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:
         return False
     if wanted.percentiles and line.percentile not in wanted.percentiles:
         return False
-    if wanted.transports and line.transport not in wanted.transports:
-        return False
+    if wanted.transports and line.transport not in (*wanted.transports, Carrier.MIXED):
+        return False  # a mixture over both is of either, and names both
     if wanted.prompts and line.prompt_bytes not in wanted.prompts:
         return False
     if wanted.all_lines:
         return True
     return line.direction is Direction.NETWORK and _is_usual(wanted, tier, line)
+
+
+def no_such_line(lookup: Lookup, wanted: Wanted) -> str:
+    """Which modes over which transports there are, where those asked for are none of them; the
+    empty word where it is something else that is missing.
+    """
+    lines = [
+        line
+        for line in lookup.evaluation.lines
+        if line.direction is Direction.NETWORK and (not wanted.tiers or line.tier in wanted.tiers)
+    ]
+    asked = Wanted(modes=wanted.modes, transports=wanted.transports, all_lines=True)
+    by_name = {tier.name: tier for tier in lookup.tiers}
+    if any(_takes(asked, by_name[line.tier], line) for line in lines):
+        return ""
+    known = listed(dict.fromkeys(connections(line.transport, line.mode) for line in lines))
+    words = " and ".join(map(str, (*wanted.modes, *wanted.transports)))
+    return f"no line is of {words}; there are lines of {known}."
 
 
 def _is_usual(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:

@@ -67,7 +67,7 @@ def _matrix(
     picked = {(a.region, a.site) for a in chosen.assignments} if chosen else set[tuple[str, str]]()
     return Table(
         caption=f"{tier.title}: {percentile(tier.percentile)} on "
-        f"{connections(tier.transport, tier.mode)} connections against "
+        f"{connections(tier.headline_transport, tier.mode)} connections against "
         f"{given(tier.network_allowance_ms)} ms{rest}",
         columns=(column("Region"), *(Column(lookup.site(site.name)) for site in lookup.sites)),
         rows=tuple(_matrix_row(lookup, tier, region, picked) for region in regions),

@@ -61,8 +61,8 @@ VERDICT_TONES = {
 
 def connections(transport: str, mode: Mode) -> str:
     """``warm``, ``early data over QUIC``; TLS over TCP goes without saying."""
-    over = " over QUIC" if transport == Carrier.QUIC else ""
-    return MODE_WORDS[mode] + over
+    over = {Carrier.QUIC: " over QUIC", Carrier.MIXED: " over TLS and QUIC"}
+    return MODE_WORDS[mode] + over.get(Carrier(transport), "")
 
 
 def bounded(value: float | None) -> bool:

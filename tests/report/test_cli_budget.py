@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pathbudget.agents.cli.main import application
-from pathbudget.analysis.results import BudgetLine, Evaluation, Verdict
+from pathbudget.analysis.results import BudgetLine, Carrier, Evaluation, Mode, Verdict
 
 EvaluationFactory = Callable[..., Evaluation]
 Run = Callable[..., Any]
@@ -115,6 +115,73 @@ def test_the_table_fits_eighty_columns(
     row = next(x for x in result.stdout.splitlines() if x.startswith("us-south"))
     assert "…" not in row.removeprefix("us-south")
     assert "\x1b" not in result.stdout
+
+
+def several(evaluation: Evaluation) -> Evaluation:
+    """Early data over both, beside what there is: the widest labels and numbers."""
+    added = [
+        msgspec.structs.replace(
+            line,
+            mode=Mode.EARLY_DATA,
+            transport=carrier,
+            headline=False,
+            prompt_bytes=64_000,
+            value_ms=1234.0,
+            low_ms=1233.0,
+            high_ms=None,
+            verdict=Verdict.NOT_MEASURED,
+            reason="no such connection was measured.",
+        )
+        for line in evaluation.lines
+        if line.headline
+        for carrier in (Carrier.TLS, Carrier.QUIC)
+    ]
+    return msgspec.structs.replace(evaluation, lines=(*evaluation.lines, *added))
+
+
+def test_several_modes_and_transports_fit_eighty_columns_uncut(
+    run: Run, evaluation: Evaluation
+) -> None:
+    asked = ("--mode", "early_data", "--transport", "quic", "--transport", "tls")
+    asked = (*asked, "--prompt", "64000")
+    result = run(several(evaluation), "--tier", "voice-ai", *asked)
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "…" not in result.stdout
+    assert "us-south to dallas" in lines
+    for transport in ("tls", "quic"):
+        row = next(x for x in lines if f"both {transport} early_data p95 64000B" in x)
+        assert row.endswith("not measured")
+        assert "1,233 to no limit" in row
+    assert lines.count("not measured: no such connection was measured.") == 1
+
+
+def test_cautions_are_of_the_lines_that_are_shown(run: Run, evaluation: Evaluation) -> None:
+    """A headline line without a limit that nobody asked for is no caution."""
+    open_lines = tuple(
+        msgspec.structs.replace(x, high_ms=None) if x.headline and x.tier != "rag" else x
+        for x in evaluation.lines
+    )
+    weak = msgspec.structs.replace(evaluation, lines=open_lines)
+    assert "Caution" not in run(weak, "--tier", "rag").stdout
+    assert "lines have no upper limit" in " ".join(run(weak, "--tier", "chat").stdout.split())
+
+
+def test_a_mode_that_is_not_over_that_transport_is_answered_with_those_there_are(
+    run: Run, evaluation: Evaluation
+) -> None:
+    result = run(evaluation, "--mode", "cold", "--transport", "quic", "--sites", "all")
+    assert result.exit_code == 4
+    assert "no line is of cold and quic; there are lines of" in result.stderr
+    mixed = tuple(
+        msgspec.structs.replace(x, transport=Carrier.MIXED, mode=Mode.MIXTURE, headline=False)
+        if x.mode is Mode.COLD
+        else x
+        for x in evaluation.lines
+    )
+    over_both = msgspec.structs.replace(evaluation, lines=mixed)
+    result = run(over_both, "--mode", "mixture", "--transport", "quic", "--sites", "all")
+    assert "both mixed mixture p95" in result.stdout
 
 
 def test_long_names_are_cut_in_the_table_and_numbers_are_not(run: Run, hostile: Evaluation) -> None:

@@ -16,6 +16,7 @@ from tests.request_lines.parts import (
 )
 
 from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.report.markdown import render_markdown
 from pathbudget.analysis.results import Carrier, Direction, Method, Mode, Verdict
 from pathbudget.probes.record import (
     ConnectionMode,
@@ -107,6 +108,12 @@ def test_a_mixture_over_two_transports() -> None:
     assert found[50.0].value_ms == RTT_MS  # warm, and early data over QUIC
     assert found[95.0].value_ms == 3 * RTT_MS  # cold over TLS
     assert found[95.0].headline
+    evaluation = evaluated(everything(), tier("mixture", "quic", mixture=mixture))
+    (info,) = evaluation.tiers
+    assert info.headline_transport is Carrier.MIXED
+    text = render_markdown(evaluation)
+    assert "traffic mixture over TLS and QUIC connections" in text
+    assert "traffic mixture over QUIC" not in text
 
 
 def test_a_mode_of_the_mixture_that_is_missing_is_named() -> None:
