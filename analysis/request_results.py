@@ -236,7 +236,12 @@ class TokenStreams(RequestResult, frozen=True):
     pdv_p99_ms: Bounded
     """Delay of a chunk over that of the quickest one of its stream (RFC 5481)."""
     first_chunk_pdv_p95_ms: Bounded
-    """The same of the first chunk of each stream."""
+    """The same of the first chunk of each stream: how late it came on its way, not how long it was
+    waited for."""
+    ttft_p50_ms: Bounded | None
+    """From the request to the first chunk, the server's time included; failed streams are losses.
+    """
+    ttft_p95_ms: Bounded | None
     playout_buffer_ms: Bounded
     """What a player must hold back for `underrun_rate` of the chunks to come too late."""
     underrun_rate: float

@@ -23,6 +23,9 @@ from pathbudget.probes.record import ClockSource, Flag, Metric, Sample
 from pathbudget.probes.stream import buffering
 from pathbudget.probes.stream.chunk_times import BURST_GAP_NS, pdv_of
 
+MOST_CHUNKS = 100_000
+"""No probe asks for longer streams."""
+
 QUANTILES = (0.5, 0.95, 0.99)
 
 
@@ -102,9 +105,16 @@ def _stream(
             break  # what is behind a hole does not connect
         pairs.append(_pair(gaps[part], variations[part]))
     notes = (first.notes if first is not None else None) or {}
-    expected = int(notes.get("chunks_expected", len(pairs) + 1))
+    expected = _expected(notes.get("chunks_expected"), len(pairs) + 1)
     flagged = sum(Flag.LOW_CONFIDENCE in gaps[part].flags for part in gaps)
     return Stream(seq, tuple(pairs), expected, flagged)
+
+
+def _expected(note: object, received: int) -> int:
+    """How many chunks were asked for; a note that is no such number says nothing."""
+    if isinstance(note, bool) or not isinstance(note, int | float):
+        return received
+    return int(note) if received <= note <= MOST_CHUNKS else received
 
 
 def _pair(gap: Sample, variation: Sample) -> buffering.GapPair:

@@ -38,6 +38,26 @@ CALM = 0.99
 
 
 @dataclass(slots=True)
+class _Waits:
+    sent: list[int] = field(default_factory=list[int])
+    values: list[float] = field(default_factory=list[float])
+    vantages: list[str] = field(default_factory=list[str])
+
+    def add(self, shots: Iterable[Shot], vantage: str) -> None:
+        """Take the times to the first token."""
+        for shot in shots:
+            value = shot.value_ns(Metric.TTFT)
+            if value is not None:
+                self.sent.append(shot.sent_unix_ns)
+                self.values.append(value)
+                self.vantages.append(vantage)
+
+    def track(self, vantages: Mapping[str, int]) -> Track:
+        """All of them in order of time."""
+        return _track(self.sent, self.values, self.vantages, vantages)
+
+
+@dataclass(slots=True)
 class StreamGroup:
     """Streams of one target, form and transport, while they are collected."""
 
@@ -48,13 +68,7 @@ class StreamGroup:
     streams: list[Stream] = field(default_factory=list[Stream])
     sent: list[int] = field(default_factory=list[int])
     vantages: list[str] = field(default_factory=list[str])
-
-
-@dataclass(slots=True)
-class _Waits:
-    sent: list[int] = field(default_factory=list[int])
-    values: list[float] = field(default_factory=list[float])
-    vantages: list[str] = field(default_factory=list[str])
+    waits: _Waits = field(default_factory=_Waits)
 
 
 class StreamCollector:
@@ -67,9 +81,9 @@ class StreamCollector:
     def add(self, measurement: Measurement, key: ShotKey, shots: Sequence[Shot]) -> None:
         """Take the streams of a measurement on an idle path."""
         if measurement.probe == ENDPOINT:
-            self._add_waits(measurement, key, shots)
+            self._waits.setdefault(key, _Waits()).add(shots, measurement.vantage.name)
         if measurement.probe == PACED:
-            self._add_streams(measurement, key, {shot.seq: shot.sent_unix_ns for shot in shots})
+            self._add_streams(measurement, key, shots)
 
     def groups(self) -> tuple[StreamGroup, ...]:
         """All groups of paced streams in their order."""
@@ -79,30 +93,23 @@ class StreamCollector:
     def waits(self, vantages: Mapping[str, int]) -> list[tuple[ShotKey, Track]]:
         """Times to the first token, by target."""
         return [
-            (key, _track(waits.sent, waits.values, waits.vantages, vantages))
+            (key, waits.track(vantages))
             for key, waits in sorted(self._waits.items(), key=lambda one: one[0].sort_key())
+            if waits.values
         ]
 
-    def _add_waits(self, measurement: Measurement, key: ShotKey, shots: Sequence[Shot]) -> None:
-        for shot in shots:
-            value = shot.value_ns(Metric.TTFT)
-            if value is not None:
-                waits = self._waits.setdefault(key, _Waits())
-                waits.sent.append(shot.sent_unix_ns)
-                waits.values.append(value)
-                waits.vantages.append(measurement.vantage.name)
-
-    def _add_streams(
-        self, measurement: Measurement, key: ShotKey, sent_unix_ns: Mapping[int, int]
-    ) -> None:
+    def _add_streams(self, measurement: Measurement, key: ShotKey, shots: Sequence[Shot]) -> None:
         interval = _number(measurement.options.get("interval_ms"), 0.0)
         buffer = _number(measurement.options.get("buffer_ms"), DEFAULT_BUFFER_MS)
         underrun = _number(measurement.options.get("underrun_rate"), DEFAULT_UNDERRUN)
+        underrun = underrun if 0 < underrun < 1 else DEFAULT_UNDERRUN
         found = streams_of(one for one in measurement.samples if Flag.LOADED not in one.flags)
         if not found or not interval:
             return
         plan = (round(interval * NS_PER_MS), round(buffer * NS_PER_MS), underrun)
         group = self._groups.setdefault((key, *plan), StreamGroup(key, *plan))
+        sent_unix_ns = {shot.seq: shot.sent_unix_ns for shot in shots}
+        group.waits.add(shots, measurement.vantage.name)
         for stream in found:
             group.streams.append(stream)
             group.sent.append(sent_unix_ns[stream.seq])
@@ -187,7 +194,15 @@ def summarise_streams(
         return None
     first = [float(stream.pdv_ns[0]) for stream in group.streams]
     first_track = _track(group.sent, first, group.vantages, vantages)
-    return _summary(group, found, quantile_ms(first_track, 0.95, confidence))
+    waits = group.waits.track(vantages)
+    return _summary(
+        group,
+        found,
+        quantile_ms(first_track, 0.95, confidence),
+        (quantile_ms(waits, 0.5, confidence), quantile_ms(waits, 0.95, confidence))
+        if waits.n
+        else (None, None),
+    )
 
 
 def _path_variation_ns(round_trips: Track | None) -> int:
@@ -197,7 +212,12 @@ def _path_variation_ns(round_trips: Track | None) -> int:
     return round(float(np.quantile(known, CALM) - known.min())) if len(known) else 0
 
 
-def _summary(group: StreamGroup, found: Delivery, first: Bounded) -> TokenStreams:
+def _summary(
+    group: StreamGroup,
+    found: Delivery,
+    first: Bounded,
+    ttft: tuple[Bounded | None, Bounded | None],
+) -> TokenStreams:
     key = group.key
     return TokenStreams(
         region=key.region,
@@ -220,6 +240,8 @@ def _summary(group: StreamGroup, found: Delivery, first: Bounded) -> TokenStream
         pdv_p95_ms=_bounded(found.pdv_ns[0.95]),
         pdv_p99_ms=_bounded(found.pdv_ns[0.99]),
         first_chunk_pdv_p95_ms=first,
+        ttft_p50_ms=ttft[0],
+        ttft_p95_ms=ttft[1],
         playout_buffer_ms=_bounded(found.playout_buffer_ns),
         underrun_rate=found.underrun_rate,
         buffering=found.verdict,

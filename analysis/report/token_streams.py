@@ -37,7 +37,9 @@ def token_section(lookup: Lookup) -> tuple[Section, ...]:
             Paragraph(
                 "Each chunk carries when it was sent, so what the way back added to it is told "
                 "apart from what the sender did. Variation is over the quickest chunk of the same "
-                "stream. The buffer is what a player must hold back for all but the stated share "
+                "stream; that of first chunks is how late they came on their way. How long they "
+                "were waited for is the time to first token (TTFT), with the server's own time in it. "
+                "The buffer is what a player must hold back for all but the stated share "
                 "of chunks to be in time. A proxy that buffers makes gaps look better than they "
                 "are: that is tested for, and undecided where the data cannot tell."
             ),
@@ -62,7 +64,9 @@ def _stream_table(lookup: Lookup, streams: tuple[TokenStreams, ...]) -> Table:
         number("Variation, p50 (ms)"),
         number("Variation, p95 (ms)"),
         number("Variation, p99 (ms)"),
-        number("First chunk, p95 (ms)"),
+        number("Variation of first chunks, p95 (ms)"),
+        number("TTFT, p50 (ms)"),
+        number("TTFT, p95 (ms)"),
         number("Buffer (ms)"),
         number("Stalls"),
         column("Held back on the way"),
@@ -82,6 +86,8 @@ def _stream_row(lookup: Lookup, one: TokenStreams) -> Row:
         bounded_cell(one.pdv_p95_ms),
         bounded_cell(one.pdv_p99_ms),
         bounded_cell(one.first_chunk_pdv_p95_ms),
+        bounded_cell(one.ttft_p50_ms),
+        bounded_cell(one.ttft_p95_ms),
         _buffer_cell(one),
         Cell(share(one.stall_share.value or 0.0), (_ends(one.stall_share), _limit(one))),
         Cell(BUFFERING_WORDS.get(one.buffering, one.buffering), (held,), tone),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from tests.request_lines.parts import (
     MS,
@@ -88,7 +89,32 @@ def test_the_line_of_streams_is_the_way_back_and_the_delay_of_each_chunk() -> No
     assert summary.first_chunk_pdv_p95_ms.value_ms == 3.0
     assert summary.pdv_p95_ms.value_ms == 5.0
     assert (summary.stalls, summary.stall_limit_ms) == (0, 83.0)
-    assert "How evenly streams come" in render_markdown(evaluation)
+    text = render_markdown(evaluation)
+    assert "How evenly streams come" in text
+    assert "Variation of first chunks, p95" in text
+    assert "First chunk, p95" not in text
+
+
+@pytest.mark.parametrize("note", ["many", "1e9", True, -5, 10**12, float("nan"), float("inf")])
+def test_a_malformed_note_of_the_chunks_asked_for_stops_no_report(note: Note) -> None:
+    made = streams([UNEVEN] * 4)
+    spoilt = tuple(
+        msgspec.structs.replace(one, notes={**(one.notes or {}), "chunks_expected": note})
+        for one in made.samples
+    )
+    evaluation = evaluated([echoes(), msgspec.structs.replace(made, samples=spoilt)])
+    (summary,) = evaluation.requests.token_streams
+    assert (summary.chunks_received, summary.chunks_expected) == (400, 400)
+
+
+def test_the_time_to_first_token_stands_beside_the_variation_of_first_chunks() -> None:
+    evaluation = evaluated([echoes(), streams([UNEVEN] * 4)])
+    (summary,) = evaluation.requests.token_streams
+    (series,) = [one for one in evaluation.summaries if one.metric == Metric.TTFT]
+    p95 = next(one for one in series.quantiles if one.percentile == 95)
+    assert summary.ttft_p95_ms is not None
+    assert summary.ttft_p95_ms.value_ms == p95.value_ms
+    assert p95.value_ms not in (None, summary.first_chunk_pdv_p95_ms.value_ms)
 
 
 def test_chunks_that_never_came_are_later_than_any_number() -> None:
