@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.name_lookups import OVER
-from pathbudget.analysis.path_choice import CERTIFICATE
+from pathbudget.analysis.path_choice import CERTIFICATE, FAMILY_WORDS
 from pathbudget.analysis.results import Carrier, Finding
 from pathbudget.analysis.series import NOT_OF_THE_PATH, Series
 from pathbudget.probes.record import FailureKind, Metric, Stage
 
 TRANSPORT_WORDS = {"tls": "TLS", "quic": "QUIC", "tcp": "TCP"}
-FAMILY_WORDS = {"ipv4": "IPv4", "ipv6": "IPv6"}
+
+TRUST_IT = "set ca_file to the authority that signed it, or verify = false to measure without"
+"""What to do about a certificate, in the words of a campaign file."""
 
 SILENT = (
     f"{FailureKind.TIMEOUT}/{Stage.HANDSHAKE}",
@@ -81,8 +83,7 @@ def _untrusted(series: Iterable[Series]) -> list[Finding]:
         if 2 * refused > n:
             text = (
                 f"the certificate of {_over(alike)} was not trusted in {refused} of {n} "
-                f"handshakes{_said(alike, CERTIFICATE)}: set ca_file to the authority that signed "
-                "it, or verify = false to measure without."
+                f"handshakes{_said(alike, CERTIFICATE)}: {TRUST_IT}."
             )
             found.append(_finding(FindingKind.CERTIFICATE_NOT_TRUSTED, alike, text))
     return found

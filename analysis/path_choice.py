@@ -23,6 +23,7 @@ NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED, Mode.EARLY_DATA)
 CARRIERS = (Carrier.TLS, Carrier.QUIC)
 CERTIFICATE = f"{FailureKind.CERTIFICATE}/{Stage.HANDSHAKE}"
 """How failures of trust are counted in a series."""
+FAMILY_WORDS: dict[str, str] = {AddressFamily.IPV4: "IPv4", AddressFamily.IPV6: "IPv6"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,11 @@ class PathSeries:
 class _Candidate:
     """Series of one (target, family)."""
 
-    def __init__(self, of_target: Iterable[Series], family: str | None) -> None:
+    def __init__(
+        self, of_target: Iterable[Series], family: str | None, one_of_several: bool = False
+    ) -> None:
+        self.over = f" over {FAMILY_WORDS.get(family or '', family)}" if one_of_several else ""
+        """What tells findings of two families of one target apart."""
         self.series = [
             one
             for one in of_target
@@ -112,9 +117,10 @@ def path_candidates(series: Iterable[Series]) -> tuple[PathSeries, ...]:
     for one in everything:
         by_target.setdefault(one.key.target, []).append(one)
     paths = [
-        _path(region, site, target, family, _Candidate(of_target, family))
+        _path(region, site, target, family, _Candidate(of_target, family, len(families) > 1))
         for target, of_target in by_target.items()
-        for family in {one.key.family for one in of_target} - {None} or {None}
+        for families in [{one.key.family for one in of_target} - {None} or {None}]
+        for family in families
     ]
     return tuple(sorted(paths, key=_order))
 
@@ -127,7 +133,8 @@ def _order(path: PathSeries) -> tuple[bool, bool, int, int, str]:
 def _path(
     region: str, site: str, target: str, family: str | None, candidate: _Candidate
 ) -> PathSeries:
-    source, round_trips, findings = _round_trips(region, site, target, candidate)
+    named = target + candidate.over
+    source, round_trips, findings = _round_trips(region, site, named, candidate)
     return PathSeries(
         region=region,
         site=site,

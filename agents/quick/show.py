@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pathbudget.analysis.failure_findings import TRUST_IT
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import (
     BudgetLine,
@@ -43,6 +44,7 @@ CONNECTIONS = (
     *((Carrier.TLS, mode) for mode in (Mode.WARM, Mode.EARLY_DATA, Mode.RESUMED, Mode.COLD)),
     *((Carrier.QUIC, mode) for mode in (Mode.WARM, Mode.EARLY_DATA, Mode.RESUMED, Mode.COLD)),
 )
+TRUST_IT_HERE = "give its authority by --ca-file FILE, or measure without checking by --insecure"
 STYLES = {
     Verdict.PASS: "green",
     Verdict.FAIL: "red",
@@ -62,7 +64,8 @@ def show(evaluation: Evaluation, hosts: Sequence[str], console: Console) -> None
             console.print(f"Undecided: {reason}", highlight=False)
         for finding in evaluation.findings:
             if finding.site == host and finding.kind is not FindingKind.UNKNOWN_PLACE:
-                console.print(f"Note: {finding.text}", highlight=False)
+                text = finding.text.replace(TRUST_IT, TRUST_IT_HERE)
+                console.print(f"Note: {text}", highlight=False)
         console.print()
 
 
@@ -76,7 +79,7 @@ def _measured(evaluation: Evaluation, host: str) -> Table:
     title = f"{host}  {' '.join(addresses)}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("ms", no_wrap=True)
-    for heading in ("n", "lost", "min", "p50", "p95", "interval of p95"):
+    for heading in ("n", "failed", "min", "p50", "p95", "interval of p95"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("clock", no_wrap=True)
     for summary in sorted(found, key=_order):
@@ -199,8 +202,11 @@ def _quantile(summary: Summary, percentile: float) -> Quantile | None:
 
 def _ends(low: float | None, high: float | None) -> str:
     """Of an interval; too few samples set neither."""
-    return "too few" if low == 0 and high is None else f"{_ms(low)}..{_ms(high, 'no limit')}"
+    if high is None and not low:
+        return "no limit" if low is None else "too few"
+    return f"{_ms(low)}..{_ms(high)}"
 
 
-def _ms(value: float | None, absent: str = "lost") -> str:
-    return absent if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+def _ms(value: float | None) -> str:
+    """No limit where so many failed, or so few were sent, that there is none."""
+    return "no limit" if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

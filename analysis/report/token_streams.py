@@ -38,7 +38,7 @@ def token_section(lookup: Lookup) -> tuple[Section, ...]:
                 "Each chunk carries when it was sent, so what the way back added to it is told "
                 "apart from what the sender did. Variation is over the quickest chunk of the same "
                 "stream; that of first chunks is how late they came on their way. How long they "
-                "were waited for is the time to first token (TTFT), with the server's own time in it. "
+                "were waited for is the time to first token (TTFT), the server's time included. "
                 "The buffer is what a player must hold back for all but the stated share "
                 "of chunks to be in time. A proxy that buffers makes gaps look better than they "
                 "are: that is tested for, and undecided where the data cannot tell."
