@@ -140,8 +140,8 @@ def _refuse(evaluation: "Evaluation", wanted: Wanted) -> None:
 
 
 def _why_nothing(lookup: "Lookup", wanted: Wanted) -> str:
-    if lookup.evaluation.lines and (why := no_such_line(lookup, wanted)):
-        return textwrap.fill(why, 80)
+    if lookup.evaluation.lines and (hint := no_such_line(lookup, wanted)):
+        return textwrap.fill(hint, 80)
     if wanted.which is not Sites.RECOMMENDED or not lookup.evaluation.lines:
         return "there is no such budget line; nothing that it could rest on was measured."
     why = [

@@ -142,8 +142,10 @@ def several(evaluation: Evaluation) -> Evaluation:
 def test_several_modes_and_transports_fit_eighty_columns_uncut(
     run: Run, evaluation: Evaluation
 ) -> None:
-    asked = ("--mode", "early_data", "--transport", "quic", "--transport", "tls")
-    asked = (*asked, "--prompt", "64000")
+    asked = (
+        *("--mode", "early_data", "--transport", "quic", "--transport", "tls"),
+        *("--prompt", "64000"),
+    )
     result = run(several(evaluation), "--tier", "voice-ai", *asked)
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert max(map(len, lines)) <= 80
