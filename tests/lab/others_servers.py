@@ -37,7 +37,7 @@ http {{
             location / {{ return 200 "hello\\n"; }} }}
   server {{ listen {long} ssl; ssl_certificate {folder}/long.pem;
             location / {{ return 200 "hello\\n"; }} }}
-  server {{ listen {group} ssl; ssl_certificate {folder}/server.pem; ssl_ecdh_curve secp384r1;
+  server {{ listen {group} ssl; ssl_certificate {folder}/server.pem; ssl_ecdh_curve prime256v1;
             location / {{ return 200 "hello\\n"; }} }}
 }}
 """
@@ -88,8 +88,8 @@ def start(lab: Any, site: str, folder: Path) -> list["subprocess.Popen[bytes]"]:
         [*quic, "0.0.0.0", str(QUIC_PORT), *ends],
         [*quic, "-V", "0.0.0.0", str(QUIC_RETRY_PORT), *ends],
     )
-    log = (folder / f"servers-{site}.log").open("wb")
-    started = [lab.spawn(site, command, stdout=log, stderr=log) for command in commands]
+    with (folder / f"servers-{site}.log").open("wb") as log:
+        started = [lab.spawn(site, command, stdout=log, stderr=log) for command in commands]
     time.sleep(0.3)
     return started
 
