@@ -32,7 +32,6 @@ from pathbudget.analysis.results import (
     Carriage,
     Carrier,
     Direction,
-    Method,
     Mode,
     Verdict,
 )
@@ -288,7 +287,6 @@ def _coordinates(place: LinePlace) -> dict[str, Any]:
 
 
 def _empty_line(region: str, site: str, place: LinePlace, reason: str) -> BudgetLine:
-    kept = place.mode in (Mode.WARM, Mode.IDLE)
     return BudgetLine(
         **_coordinates(place),
         region=region,
@@ -299,7 +297,7 @@ def _empty_line(region: str, site: str, place: LinePlace, reason: str) -> Budget
         n=0,
         n_effective=0.0,
         losses=0,
-        method=Method.DERIVED_FROM_RTT if kept else Method.MEASURED,
+        method=None,
         verdict=Verdict.NOT_MEASURED,
         reason=NO_ALLOWANCE if place.allowance_ms is None else reason,
     )

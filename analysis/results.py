@@ -143,7 +143,8 @@ class BudgetLine(Result, frozen=True):
     n: int
     n_effective: float
     losses: int
-    method: Method
+    method: Method | None
+    """None where there is not one sample."""
     allowance_ms: float | None
     """Only `network` lines have an allowance: the tier gives one number for both directions."""
     verdict: Verdict

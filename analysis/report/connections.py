@@ -31,9 +31,11 @@ from pathbudget.analysis.report.words import (
     share,
 )
 from pathbudget.analysis.request_results import Resumption, SetupSummary, TicketAge
-from pathbudget.analysis.results import Mode
+from pathbudget.analysis.results import Mode, Summary
+from pathbudget.analysis.series import NOT_OF_THE_PATH
 from pathbudget.analysis.setups import flights_of
 from pathbudget.analysis.stream_results import Bounded
+from pathbudget.probes.record import Metric
 
 ROWS = 1000
 
@@ -42,6 +44,21 @@ WHAT_TICKETS_DO = (
     "trip, unless the chain was so long that it cost one. What saves round trips is early data "
     "(0-RTT), QUIC, or a connection that stays open. Measured here:"
 )
+
+
+TO_NAME_SERVERS = (
+    "Connections to name servers (DoT, DoH, DoQ) are not among these: they stand under look-ups of "
+    "names."
+)
+
+
+def server_connections(lookup: Lookup) -> tuple[Summary, ...]:
+    """Series of set-ups of connections to name servers."""
+    return tuple(
+        one
+        for one in lookup.evaluation.summaries
+        if one.probe in NOT_OF_THE_PATH and one.metric == Metric.SETUP and not one.loaded
+    )
 
 
 def setup_section(lookup: Lookup) -> tuple[Section, ...]:
@@ -58,6 +75,7 @@ def setup_section(lookup: Lookup) -> tuple[Section, ...]:
             "What is beyond that is the server's own time, or one of the extra round trips. They "
             "are not counted where a round trip is under 1 ms, or computing takes over half of one."
         ),
+        *((Paragraph(TO_NAME_SERVERS),) if server_connections(lookup) else ()),
         *((Bullets(WHAT_TICKETS_DO, saved),) if saved else ()),
         _setup_table(lookup, setups),
         _detail_table(lookup, setups),

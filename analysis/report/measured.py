@@ -267,7 +267,7 @@ def _line_row(lookup: Lookup, line: BudgetLine) -> Row:
     kind = connections(line.transport, line.mode)
     words = f"{DIRECTION_WORDS[line.direction]}, {kind}, {percentile(line.percentile)}"
     if line.prompt_bytes:
-        words += f", {line.prompt_bytes:,} B ({line.upload})" if line.upload else ""
+        words += f", {line.prompt_bytes:,} B" + (f" ({line.upload})" if line.upload else "")
     none = line.allowance_ms is None
     verdict: Cell | str = "no allowance of its own"
     if not none:
@@ -283,7 +283,7 @@ def _line_row(lookup: Lookup, line: BudgetLine) -> Row:
         interval(line.low_ms, line.high_ms) if line.n else "none",
         effective(line.n, line.n_effective),
         f"{line.losses:,}",
-        METHOD_WORDS[line.method],
+        "none" if line.method is None else METHOD_WORDS[line.method],
         "none" if line.allowance_ms is None else given(line.allowance_ms),
         verdict,
     )

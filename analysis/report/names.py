@@ -1,7 +1,7 @@
 """Look-ups of names: what a hit and a miss cost, and which edge each region is sent to."""
 
 from pathbudget.analysis.name_lookups import OVER
-from pathbudget.analysis.report.connections import bounded_cell
+from pathbudget.analysis.report.connections import bounded_cell, server_connections
 from pathbudget.analysis.report.document import (
     Block,
     Cell,
@@ -13,9 +13,11 @@ from pathbudget.analysis.report.document import (
     number,
     shortened,
 )
-from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.lookup import Lookup, quantile
+from pathbudget.analysis.report.measured import quantile_cell
 from pathbudget.analysis.report.words import counts, share
 from pathbudget.analysis.request_results import Edge, LookUp
+from pathbudget.analysis.results import Summary
 from pathbudget.probes.record import Metric
 
 ROWS = 1000
@@ -38,6 +40,8 @@ def name_section(lookup: Lookup) -> tuple[Section, ...]:
         ),
         _look_up_table(lookup, requests.look_ups),
     ]
+    if server_connections(lookup):
+        blocks.append(_connection_table(lookup))
     if requests.edges:
         blocks.append(_edge_table(lookup, requests.edges))
     return (Section("names", "Look-ups of names", tuple(blocks)),)
@@ -70,6 +74,32 @@ def _row(lookup: Lookup, one: LookUp) -> Row:
         bounded_cell(one.p95_ms),
         f"{one.truncated:,}",
         f"{one.retried:,}",
+    )
+
+
+def _connection_table(lookup: Lookup) -> Table:
+    """Set-ups of connections that carry questions; a question waits for one once."""
+    rows = tuple(_connection_row(lookup, one) for one in server_connections(lookup))
+    shown, note = shortened(rows, ROWS, "rows")
+    heads = (
+        *(column(word) for word in ("Region", "Name server", "Connection")),
+        number("Tried"),
+        number("Failed"),
+        number("p50 (ms)"),
+        number("p95 (ms)"),
+    )
+    return Table("Set-up of connections to name servers", heads, shown, note, stacked=True)
+
+
+def _connection_row(lookup: Lookup, one: Summary) -> Row:
+    over = OVER.get(one.variant, one.variant)
+    return (
+        lookup.region(one.region),
+        Cell(lookup.site(one.site), (f"to {one.target}",)),
+        Cell(f"{over}, {one.mode}" if one.mode else over, (one.family,) if one.family else ()),
+        f"{one.n:,}",
+        f"{one.losses:,}",
+        *(quantile_cell(quantile(one, p)) for p in (50.0, 95.0)),
     )
 
 

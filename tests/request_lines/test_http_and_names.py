@@ -1,7 +1,7 @@
 """Phases of HTTP, the gateway's share, hits and misses, and the edges that regions are sent to."""
 
 import pytest
-from tests.request_lines.parts import N, echoes, evaluated, findings, measurement, sample
+from tests.request_lines.parts import N, echoes, evaluated, findings, measurement, sample, setups
 
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.http_phases import server_timing
@@ -128,3 +128,23 @@ def test_regions_that_are_sent_to_different_edges(east: str, differ: bool) -> No
         "west": {"192.0.2.1": 100},
         "east": {east: 100},
     }
+
+
+def test_set_ups_towards_name_servers_stand_under_names() -> None:
+    """They are connections as well, and none to the service."""
+    over_tls = [
+        one
+        for i in range(N)
+        for one in (
+            sample(i, Metric.SETUP, 33.0, ConnectionMode.COLD),
+            sample(i, Metric.DNS_HIT, 12.0, ConnectionMode.COLD),
+        )
+    ]
+    asked = measurement(over_tls, "dns", Transport.TLS, options={"transport": "dot"})
+    to_service = setups(Transport.TLS, ConnectionMode.COLD, [80.0] * N)
+    text = render_markdown(evaluated([echoes(), asked, to_service])).replace("\\", "")
+    assert "stand under look-ups of names" in text
+    table = text.partition("Set-up of connections to name servers")[2].partition("\n\n\n")[0]
+    (row,) = [line for line in table.splitlines() if "TLS (DoT), cold" in line]
+    assert "33" in row
+    assert "stand under look-ups" not in render_markdown(evaluated([echoes(), to_service]))

@@ -193,3 +193,19 @@ def test_connections_to_name_servers_are_no_set_ups_of_the_service() -> None:
     assert pair.minimum_rtt_ms == RTT_MS
     assert line(evaluation, Mode.COLD).verdict is Verdict.NOT_MEASURED
     assert not evaluation.requests.setups
+
+
+def test_what_was_not_measured_has_no_method_and_names_its_prompt() -> None:
+    """Else rows of two prompts read alike, and a method stands beside nothing."""
+    evaluation = evaluated([echoes()], tier(sizes=(800, 64_000)))
+    empty = [one for one in evaluation.lines if not one.n and one.region == "west"]
+    assert empty
+    assert {one.method for one in empty} == {None}
+    rows = [
+        row
+        for row in render_markdown(evaluation).replace("\\", "").splitlines()
+        if "network (both ways), resumed, p95" in row
+    ]
+    assert len(rows) == len({row.split(" | ")[3] for row in rows}) == 2
+    assert all(any(f"p95, {size} B" in row for row in rows) for size in ("800", "64,000"))
+    assert not any("| measured |" in row for row in rows)
