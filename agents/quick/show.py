@@ -79,7 +79,7 @@ def _measured(evaluation: Evaluation, host: str) -> Table:
     title = f"{host}  {' '.join(addresses)}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("ms", no_wrap=True)
-    for heading in ("n", "failed", "min", "p50", "p95", "interval of p95"):
+    for heading in ("n", "fail", "min", "p50", "p95", "interval of p95"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("clock", no_wrap=True)
     for summary in sorted(found, key=_order):
@@ -204,9 +204,9 @@ def _ends(low: float | None, high: float | None) -> str:
     """Of an interval; too few samples set neither."""
     if high is None and not low:
         return "no limit" if low is None else "too few"
-    return f"{_ms(low)}..{_ms(high)}"
+    return f"{_ms(low)}..{'no limit' if high is None else _ms(high)}"
 
 
 def _ms(value: float | None) -> str:
-    """No limit where so many failed, or so few were sent, that there is none."""
-    return "no limit" if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    """None where too many failed. No longer word: nothing of a row of 80 columns may be cut."""
+    return "none" if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

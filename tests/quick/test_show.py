@@ -59,6 +59,16 @@ def test_notes_of_two_families_are_told_apart() -> None:
     assert "alpha-edge over IPv6: the fastest TCP connect" in text
 
 
+def test_no_number_is_cut_where_many_fail_in_the_longest_row() -> None:
+    """Counts, a p95 that there is not, an interval without limit, and the longest names."""
+    some: list[float | None] = [118.0] * 120 + [None] * 12
+    quic = setups(QUIC, ConnectionMode.RESUMED, some)
+    plain = measured((sample(i, Metric.CONNECT, x) for i, x in enumerate(some)), "tls", TLS)
+    text = printed(echoes(), *map(over_ipv6, (quic, plain)))
+    assert "QUIC set-up resumed v6 132 12 118.0 118.0 none 118.0..no limit" in text
+    assert "…" not in text
+
+
 def test_too_few_samples_set_no_interval() -> None:
     text = printed(echoes(n=2))
     assert "too few" in text
