@@ -169,7 +169,7 @@ class CompletionAttempt(StreamAttempt):
                 before.moment,
                 now.moment,
                 mode=self._mode,
-                flags=gap_flags(before, now) + self._marks,
+                flags=gap_flags(before, now),
                 part=part,
             )
         )

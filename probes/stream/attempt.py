@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
+import msgspec
+
 from pathbudget.probes.carriers import Moment, Opened, Phase, Request
 from pathbudget.probes.channels import Cancellable
 from pathbudget.probes.clock import StampedInterval
@@ -18,7 +20,6 @@ from pathbudget.probes.record import (
     ConnectionMode,
     Failure,
     FailureKind,
-    Flag,
     Metric,
     Note,
     Sample,
@@ -75,7 +76,6 @@ class StreamAttempt:
         self._refusal = bytearray()
         self._whole: Moment | None = None
         self._notes: dict[str, Note] = {}
-        self._marks: tuple[str, ...] = ()
         self.arrived: list[Arrived] = []
         self._last_read: Moment | None = None
         self._over = False
@@ -260,8 +260,6 @@ class StreamAttempt:
         connect = phases.get(Metric.CONNECT) or phases.get(Metric.QUIC_HANDSHAKE)
         if connect is not None and not connect.flags:
             self._notes[f"{connect.metric}_us"] = connect.span.value_ns // 1_000
-        if any(Flag.UNVERIFIED in phase.flags for phase in opened.phases):
-            self._marks = (Flag.UNVERIFIED,)
         age_ns = self._began.reading.monotonic_ns - opened.began.reading.monotonic_ns
         if self._mode is ConnectionMode.WARM:
             self._notes["connection_age_ms"] = age_ns // 1_000_000
@@ -302,7 +300,7 @@ class StreamAttempt:
         self._over = True
         asked = (self._asked, self._asked) if self._left is None else self._left
         if self._left is not None:
-            self._emit(timed(self._shot, Metric.SEND, *asked, mode=self._mode, flags=self._marks))
+            self._emit(timed(self._shot, Metric.SEND, *asked, mode=self._mode))
         if self._head is not None:
             self._emit_timed(Metric.TTFB, asked[0], self._head)
         self._emit_primary(asked[1], failure)
@@ -327,9 +325,7 @@ class StreamAttempt:
     def _emit_timed(
         self, metric: str, first: Moment, last: Moment, notes: Mapping[str, Note] | None = None
     ) -> None:
-        self._emit(
-            timed(self._shot, metric, first, last, mode=self._mode, flags=self._marks, notes=notes)
-        )
+        self._emit(timed(self._shot, metric, first, last, mode=self._mode, notes=notes))
 
     def _add_setup(self, span: StampedInterval, flags: tuple[str, ...]) -> None:
         began = self._began.unix_ns
@@ -355,6 +351,10 @@ class StreamAttempt:
         self._emit(missing(self._shot, metric, began, failure, mode=self._mode, notes=notes))
 
     def _emit(self, sample: Sample) -> None:
+        marks = self._shared.marks
+        if marks:
+            flags = tuple(dict.fromkeys((*marks, *sample.flags)))
+            sample = msgspec.structs.replace(sample, flags=flags)
         self._shared.environment.emit(self._shot.series, sample)
 
     def _close(self, ending: Ending) -> None:

@@ -28,6 +28,7 @@ from pathbudget.probes.stream.dialing import (
     connection_faults,
     dialer_for,
     keeps,
+    marks_of_options,
     transport_of,
 )
 from pathbudget.probes.stream.prompts import MOST_TOKENS, Draw, fixed, from_file, lognormal
@@ -82,6 +83,7 @@ class CompletionProbe:
             ClockWatcher(environment.clock),
             Connections(dialer_for(environment, options, port, NAME), keep=keeps(options)),
             port,
+            marks=marks_of_options(options),
             early=options.get("mode") == "early_data",
         )
 

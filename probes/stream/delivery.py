@@ -119,7 +119,7 @@ class DeliveryAttempt(StreamAttempt):
             self._emit(lost)
 
     def _emit_chunk(self, part: int, before: Arrived, now: Arrived) -> None:
-        flags = gap_flags(before, now) + self._marks
+        flags = gap_flags(before, now)
         gap = timed(
             self._shot,
             Metric.DELIVERY_GAP,

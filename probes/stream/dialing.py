@@ -19,7 +19,7 @@ from pathbudget.probes.http.settings import (
     transport_of,
 )
 from pathbudget.probes.option_files import no_regular_file, noting
-from pathbudget.probes.record import ConnectionMode
+from pathbudget.probes.record import ConnectionMode, Flag
 
 __all__ = [
     "CONNECTION_OPTIONS",
@@ -33,6 +33,7 @@ __all__ = [
     "connection_faults",
     "dialer_for",
     "keeps",
+    "marks_of_options",
     "mode_of",
     "transport_of",
     "websocket_dialer",
@@ -59,6 +60,12 @@ def mode_of(options: Options) -> ConnectionMode:
 def keeps(options: Options) -> bool:
     """Whether connections are used again."""
     return mode_of(options) is ConnectionMode.WARM
+
+
+def marks_of_options(options: Options) -> tuple[str, ...]:
+    """What every sample says of certificates that are not checked."""
+    encrypted = options.get("scheme", HTTPS) != HTTP
+    return (Flag.UNVERIFIED,) if encrypted and not options.get("verify", True) else ()
 
 
 def bearer(options: Options, option: str, probe: str) -> tuple[tuple[str, str], ...]:

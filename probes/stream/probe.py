@@ -34,6 +34,7 @@ from pathbudget.probes.stream.dialing import (
     connection_faults,
     dialer_for,
     keeps,
+    marks_of_options,
     transport_of,
     websocket_dialer,
 )
@@ -80,6 +81,7 @@ class TokenStreamProbe:
             ClockWatcher(environment.clock),
             Connections(dialer, keep=keeps(options)),
             HTTPS_PORT,
+            marks=marks_of_options(options),
             early=options.get("mode") == "early_data",
         )
 

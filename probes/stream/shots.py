@@ -27,6 +27,8 @@ class Shared:
     watcher: ClockWatcher
     connections: Connections
     default_port: int
+    marks: tuple[str, ...] = ()
+    """Flags of every sample: what follows from the options, however a connection came about."""
     early: bool = False
     """Requests leave as early data (0-RTT), where a ticket allows it."""
     running: set[Running] = field(default_factory=set[Running])

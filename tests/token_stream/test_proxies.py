@@ -19,7 +19,7 @@ from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.contract import Options
 from pathbudget.probes.fake_collector import Collector, shot_at
 from pathbudget.probes.network import SystemNetwork
-from pathbudget.probes.record import ClockSource
+from pathbudget.probes.record import ClockSource, Flag
 from pathbudget.probes.stream.buffering import Verdict
 from pathbudget.probes.stream.probe import TOKEN_STREAM
 
@@ -178,3 +178,5 @@ async def test_our_reflector_in_every_mode(mode: str, version: str) -> None:
     assert (first.mode, second.mode) == ("cold", mode)
     setups = [sample.value_ns for sample in collector.of("setup")]
     assert (setups[1] == 0) == (mode == "warm" or (mode, version) == ("early_data", "3"))
+    unmarked = {s.metric for _, s in collector.emitted if Flag.UNVERIFIED not in s.flags}
+    assert unmarked == set(), "nobody checked the certificate"
