@@ -1,5 +1,6 @@
 """The stamps of a sample whose ends were read in user space and perhaps by the kernel."""
 
+from pathbudget.probes.carriers import Moment
 from pathbudget.probes.clock import Reading
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.record import Stamps
@@ -23,6 +24,18 @@ def stamps_of(
         user_received_ns=None
         if received is None
         else user_sent + received.monotonic_ns - sent.monotonic_ns,
+    )
+
+
+def stamps_between(shot: Shot, first: Moment, last: Moment) -> Stamps:
+    """What every clock saw of a number that lies between two moments."""
+    return stamps_of(
+        shot,
+        first.unix_ns,
+        first.reading,
+        last.reading,
+        first.kernel_unix_ns,
+        last.kernel_unix_ns,
     )
 
 

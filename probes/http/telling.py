@@ -19,9 +19,8 @@ from pathbudget.probes.record import (
     Metric,
     Note,
     Sample,
-    Stamps,
 )
-from pathbudget.probes.tcp_stamps import lateness_of, stamps_of
+from pathbudget.probes.tcp_stamps import lateness_of, stamps_between, stamps_of
 
 _WITH_MODE = (Metric.TLS_HANDSHAKE, Metric.QUIC_HANDSHAKE, Metric.CLIENT_COMPUTE, Metric.SETUP)
 _HANDSHAKES = (Metric.TLS_HANDSHAKE, Metric.QUIC_HANDSHAKE)
@@ -161,7 +160,7 @@ class _Teller:
             mode=mode if own else None,
             lateness_ns=None if part else self._lateness(phase.began),
             flags=_marked(flags, phase.span),
-            stamps=None if ended is None else self._stamps(phase.began, ended),
+            stamps=None if ended is None else stamps_between(self._shot, phase.began, ended),
             part=part,
             notes=dict(notes) or None,
         )
@@ -188,7 +187,7 @@ class _Teller:
             mode=mode,
             lateness_ns=None if part else self._lateness(first),
             flags=_marked(found, span),
-            stamps=self._stamps(first, last),
+            stamps=stamps_between(self._shot, first, last),
             part=part,
             notes=dict(notes) if notes else None,
         )
@@ -213,16 +212,6 @@ class _Teller:
             stamps=stamps_of(self._shot, began.unix_ns, began.reading),
             part=part,
             notes=dict(notes) if notes else None,
-        )
-
-    def _stamps(self, first: Moment, last: Moment) -> Stamps:
-        return stamps_of(
-            self._shot,
-            first.unix_ns,
-            first.reading,
-            last.reading,
-            first.kernel_unix_ns,
-            last.kernel_unix_ns,
         )
 
     def _lateness(self, began: Moment) -> int:

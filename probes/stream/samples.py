@@ -14,7 +14,7 @@ from pathbudget.probes.record import (
     Note,
     Sample,
 )
-from pathbudget.probes.tcp_stamps import lateness_of, stamps_of
+from pathbudget.probes.tcp_stamps import lateness_of, stamps_between
 
 CLOCKS = tuple(ClockSource)
 """Best first."""
@@ -57,14 +57,7 @@ def timed(
         mode=mode,
         lateness_ns=lateness_of(shot, first.reading) if part is None else None,
         flags=tuple(dict.fromkeys((*flags, *marks_of(span, last)))),
-        stamps=stamps_of(
-            shot if part is None else _undated(shot),
-            began,
-            first.reading,
-            last.reading,
-            first.kernel_unix_ns,
-            last.kernel_unix_ns,
-        ),
+        stamps=stamps_between(shot if part is None else _undated(shot), first, last),
         part=part,
         notes=dict(notes) if notes else None,
     )

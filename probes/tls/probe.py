@@ -12,9 +12,7 @@ ticket is at hand a shot makes a full handshake, says so in its mode, and fetche
 ``early_data`` a small request leaves with the ClientHello, and must have been accepted.
 """
 
-from collections.abc import Mapping
-
-from pathbudget.probes.carriers import Moment, Opened, Phase
+from pathbudget.probes.carriers import Moment
 from pathbudget.probes.contract import (
     Cost,
     Options,
@@ -25,20 +23,15 @@ from pathbudget.probes.contract import (
     Shot,
 )
 from pathbudget.probes.errors import Fault
+from pathbudget.probes.opening_samples import OpeningTeller
 from pathbudget.probes.record import (
     ConnectionMode,
-    Failure,
-    Flag,
     Metric,
-    Note,
-    Sample,
-    Stamps,
     Transport,
 )
-from pathbudget.probes.tcp_stamps import lateness_of, stamps_of
 from pathbudget.probes.tls.checking import tls_faults
 from pathbudget.probes.tls.settings import HTTPS_PORT, TLS_OPTIONS, tls_settings
-from pathbudget.probes.tls.stream import TlsStream, TlsStreamDialer
+from pathbudget.probes.tls.stream import TlsStreamDialer
 
 EARLY_REQUEST = "HEAD / HTTP/1.1"
 _MODES = (ConnectionMode.COLD, ConnectionMode.RESUMED, ConnectionMode.EARLY_DATA)
@@ -77,9 +70,16 @@ class TlsProbe:
         early = b""
         if self._settings.mode is ConnectionMode.EARLY_DATA:
             early = early_request(self._early_request, shot)
-        told = _Teller(self._environment, shot, verified=self._settings.verify)
-        told.stream = self._dialer.prepare(shot, told, early=early)
-        told.stream.begin()
+        told = _Teller(
+            self._environment,
+            shot,
+            handshake=Metric.TLS_HANDSHAKE,
+            named_by=Metric.CONNECT,
+            verified=self._settings.verify,
+        )
+        stream = self._dialer.prepare(shot, told, early=early)
+        told.connection = stream
+        stream.begin()
 
     async def drain(self) -> None:
         """See `contract.Probe.drain`. Waits for tickets too: the next shot wants them."""
@@ -98,35 +98,8 @@ def early_request(line: str, shot: Shot) -> bytes:
     return f"{line}\r\nHost: {host}\r\n\r\n".encode("utf-8", "replace")
 
 
-class _Teller:
-    """Turns what becomes of one connection into samples. A `carriers.StreamListener`."""
-
-    stream: TlsStream
-
-    def __init__(self, environment: ProbeEnvironment, shot: Shot, *, verified: bool) -> None:
-        self._environment = environment
-        self._shot = shot
-        self._marks = () if verified else (Flag.UNVERIFIED,)
-
-    def opened(self, opened: Opened) -> None:
-        """See `carriers.OpeningListener.opened`."""
-        for phase in opened.phases:
-            self._emit(phase, opened.mode, opened.notes)
-        for phase in opened.beside:
-            self._emit(phase, opened.mode, opened.notes)
-        flags = dict.fromkeys(flag for phase in opened.phases for flag in phase.flags)
-        total = Phase(Metric.SETUP, opened.began, opened.setup, tuple(flags))
-        self._emit(total, opened.mode, opened.notes)
-        self.stream.close()
-
-    def failed(self, metric: str, failure: Failure, done: tuple[Phase, ...]) -> None:
-        """See `carriers.OpeningListener.failed`."""
-        mode = self.stream.mode
-        for phase in done:
-            self._emit(phase, mode, {})
-        if metric != Metric.SETUP:
-            self._emit_failure(metric, failure, mode)
-        self._emit_failure(Metric.SETUP, failure, mode)
+class _Teller(OpeningTeller):
+    """A `carriers.StreamListener` to whom only the opening matters."""
 
     def sent(self, last_byte: int, moment: Moment) -> None:
         """See `carriers.StreamListener.sent`."""
@@ -139,64 +112,6 @@ class _Teller:
 
     def ended(self) -> None:
         """See `carriers.StreamListener.ended`."""
-
-    def _emit(self, phase: Phase, mode: ConnectionMode, notes: Mapping[str, Note]) -> None:
-        shakes = phase.metric == Metric.TLS_HANDSHAKE
-        own = shakes or phase.metric in (Metric.CLIENT_COMPUTE, Metric.SETUP)
-        marks = tuple(dict.fromkeys((*self._marks, *phase.flags)))
-        if phase.span.stepped:
-            marks = (*marks, Flag.CLOCK_STEP)
-        began = phase.began
-        sample = Sample(
-            seq=self._shot.seq,
-            metric=phase.metric,
-            sent_unix_ns=began.unix_ns,
-            value_ns=phase.span.value_ns,
-            clock_source=phase.span.source,
-            mode=mode if own else None,
-            lateness_ns=self._lateness(),
-            flags=marks,
-            flow=self.stream.flow if phase.metric == Metric.CONNECT else None,
-            stamps=self._stamps(phase),
-            notes=dict(notes) if shakes and notes else None,
-        )
-        self._environment.emit(self._shot.series, sample)
-
-    def _emit_failure(self, metric: str, failure: Failure, mode: ConnectionMode) -> None:
-        stream = self.stream
-        whole = metric == Metric.SETUP
-        began = stream.began.reading if whole else stream.phase_began
-        facts = None if metric != Metric.TLS_HANDSHAKE else dict(stream.facts) or None
-        sample = Sample(
-            seq=self._shot.seq,
-            metric=metric,
-            sent_unix_ns=began.unix_ns,
-            failure=failure,
-            mode=mode if whole or metric == Metric.TLS_HANDSHAKE else None,
-            lateness_ns=self._lateness(),
-            flags=self._marks,
-            responder=None if whole else stream.responder,
-            flow=stream.flow,
-            stamps=None if whole else stamps_of(self._shot, began.unix_ns, began),
-            notes=facts,
-        )
-        self._environment.emit(self._shot.series, sample)
-
-    def _stamps(self, phase: Phase) -> Stamps | None:
-        if phase.ended is None:
-            return None
-        began, ended = phase.began, phase.ended
-        return stamps_of(
-            self._shot,
-            began.unix_ns,
-            began.reading,
-            ended.reading,
-            began.kernel_unix_ns,
-            ended.kernel_unix_ns,
-        )
-
-    def _lateness(self) -> int:
-        return lateness_of(self._shot, self.stream.began.reading)
 
 
 def _open(environment: ProbeEnvironment, options: Options) -> Probe:

@@ -14,7 +14,7 @@ from pathbudget.probes.record import (
     Sample,
     Stamps,
 )
-from pathbudget.probes.tcp_stamps import lateness_of, stamps_of
+from pathbudget.probes.tcp_stamps import lateness_of, stamps_between
 
 _WITHOUT_MODE = frozenset({Metric.RESOLVE, Metric.CONNECT})
 
@@ -60,14 +60,14 @@ class Teller:
     ) -> None:
         """The number that every shot is about."""
         stalled = (Flag.FLOW_STALL,) if notes.get("flow_stalls") else ()
-        stamps = self._stamps(first, answered)
+        stamps = stamps_between(self._shot, first, answered)
         self._emit(Metric.UPLOAD, first, span, mode, stalled, stamps, notes=notes, flow=flow)
 
     def tell_acknowledged(
         self, first: Moment, at: Moment, span: StampedInterval, mode: ConnectionMode
     ) -> None:
         """When the kernel had the acknowledgement of the last byte."""
-        stamps = self._stamps(first, at)
+        stamps = stamps_between(self._shot, first, at)
         self._emit(Metric.UPLOAD_ACKNOWLEDGED, first, span, mode, (), stamps)
 
     def tell_failure(self, failure: Failure, mode: ConnectionMode) -> None:
@@ -78,7 +78,9 @@ class Teller:
         self, phase: Phase, mode: ConnectionMode, notes: Mapping[str, Note] | None = None
     ) -> None:
         own = None if phase.metric in _WITHOUT_MODE else mode
-        stamps = None if phase.ended is None else self._stamps(phase.began, phase.ended)
+        stamps = (
+            None if phase.ended is None else stamps_between(self._shot, phase.began, phase.ended)
+        )
         self._emit(phase.metric, phase.began, phase.span, own, phase.flags, stamps, notes=notes)
 
     def _tell_failure(self, metric: str, failure: Failure, mode: ConnectionMode) -> None:
@@ -120,13 +122,3 @@ class Teller:
             notes=dict(notes) if notes else None,
         )
         self._environment.emit(self._shot.series, sample)
-
-    def _stamps(self, began: Moment, ended: Moment) -> Stamps:
-        return stamps_of(
-            self._shot,
-            began.unix_ns,
-            began.reading,
-            ended.reading,
-            began.kernel_unix_ns,
-            ended.kernel_unix_ns,
-        )

@@ -316,6 +316,7 @@ async def test_what_is_not_verified_says_so(
     probe = fake_collector.open(QUIC, {"verify": False})
     (setup,) = await fire(fake_collector, probe)
     assert setup.flags == (Flag.UNVERIFIED,)
+    assert all(Flag.UNVERIFIED in sample.flags for _, sample in fake_collector.emitted)
     probe.close()
 
 
