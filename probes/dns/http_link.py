@@ -6,13 +6,12 @@ from pathbudget.probes.carriers import (
     HttpConnection,
     HttpDialer,
     Moment,
-    Opened,
-    Phase,
     Request,
 )
 from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.dns.links import LinkListener
+from pathbudget.probes.dns.told_link import ToldLink
 from pathbudget.probes.record import Failure, FailureKind, Note, Stage
 
 MEDIA_TYPE = "application/dns-message"
@@ -20,16 +19,14 @@ LONGEST_MESSAGE = 65_535
 OK_FIRST, OK_LAST = 200, 299
 
 
-class HttpLink:
+class HttpLink(ToldLink):
     """See `links.Link`; an `OpeningListener` of its connection, one `_Exchange` per question."""
 
     def __init__(self, watcher: ClockWatcher, listener: LinkListener, path: str) -> None:
-        self._watcher = watcher
-        self._listener: LinkListener | None = listener
+        super().__init__(watcher, listener)
         self._path = path
         self._authority = ""
         self._connection: HttpConnection | None = None
-        self._opened = False
         self._exchange: _Exchange | None = None
 
     def start(self, dialer: HttpDialer, shot: Shot, port: int) -> None:
@@ -43,11 +40,6 @@ class HttpLink:
     def usable(self) -> bool:
         """See `links.Link.usable`."""
         return self._opened and self._connection is not None and self._connection.usable
-
-    def listen(self, listener: LinkListener) -> None:
-        """See `links.Link.listen`."""
-        if self._listener is not None:
-            self._listener = listener
 
     def ask(self, wire: bytes) -> None:
         """See `links.Link.ask`."""
@@ -72,22 +64,6 @@ class HttpLink:
             self._connection.abandon()
 
     # OpeningListener
-
-    def opened(self, opened: Opened) -> None:
-        """See `carriers.OpeningListener.opened`."""
-        self._opened = True
-        if self._listener is not None:
-            self._listener.opened(opened)
-
-    def failed(self, metric: str, failure: Failure, done: tuple[Phase, ...]) -> None:
-        """See `carriers.OpeningListener.failed`."""
-        listener, self._listener = self._listener, None
-        if listener is None:
-            return
-        if self._opened:
-            listener.broke(failure)
-        else:
-            listener.failed(metric, failure, done)
 
     # What an exchange tells.
 

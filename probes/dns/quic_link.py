@@ -1,24 +1,23 @@
 """Questions over QUIC (RFC 9250): a stream for each, ended by us, the message behind its length."""
 
-from pathbudget.probes.carriers import Moment, Opened, Phase
+from pathbudget.probes.carriers import Moment
 from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.dns.links import LinkListener
 from pathbudget.probes.dns.stream_link import FrameReader, frame
+from pathbudget.probes.dns.told_link import ToldLink
 from pathbudget.probes.quic.dialer import QuicDialer, QuicStreams
 from pathbudget.probes.record import Failure, FailureKind, Stage
 
 ALPN = ("doq",)
 
 
-class QuicLink:
+class QuicLink(ToldLink):
     """See `links.Link`; a `QuicListener` of its connection."""
 
     def __init__(self, watcher: ClockWatcher, listener: LinkListener) -> None:
-        self._watcher = watcher
-        self._listener: LinkListener | None = listener
+        super().__init__(watcher, listener)
         self._streams: QuicStreams | None = None
-        self._opened = False
         self._stream: int | None = None
         self._frames = FrameReader()
 
@@ -37,11 +36,6 @@ class QuicLink:
     def usable(self) -> bool:
         """See `links.Link.usable`."""
         return self._opened and self._streams is not None and self._streams.usable
-
-    def listen(self, listener: LinkListener) -> None:
-        """See `links.Link.listen`."""
-        if self._listener is not None:
-            self._listener = listener
 
     def ask(self, wire: bytes) -> None:
         """See `links.Link.ask`."""
@@ -65,22 +59,6 @@ class QuicLink:
             self._streams.abandon()
 
     # QuicListener
-
-    def opened(self, opened: Opened) -> None:
-        """See `carriers.OpeningListener.opened`."""
-        self._opened = True
-        if self._listener is not None:
-            self._listener.opened(opened)
-
-    def failed(self, metric: str, failure: Failure, done: tuple[Phase, ...]) -> None:
-        """See `carriers.OpeningListener.failed`."""
-        listener, self._listener = self._listener, None
-        if listener is None:
-            return
-        if self._opened:
-            listener.broke(failure)
-        else:
-            listener.failed(metric, failure, done)
 
     def stream_left(self, stream: int, first: Moment, last: Moment) -> None:
         """See `QuicListener.stream_left`."""

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 
 from pathbudget.probes.carriers import (
     Moment,
-    Opened,
-    Phase,
     SecureStream,
     StreamDialer,
 )
 from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import Shot
 from pathbudget.probes.dns.links import LinkListener
+from pathbudget.probes.dns.told_link import ToldLink
 from pathbudget.probes.failures import closed
-from pathbudget.probes.record import Failure, Stage
+from pathbudget.probes.record import Stage
 
 LENGTH_BYTES = 2
 
@@ -43,15 +42,13 @@ class FrameReader:
         del held[:at]
 
 
-class StreamLink:
+class StreamLink(ToldLink):
     """See `links.Link`; a `carriers.StreamListener` of its stream."""
 
     def __init__(self, watcher: ClockWatcher, listener: LinkListener) -> None:
-        self._watcher = watcher
-        self._listener: LinkListener | None = listener
+        super().__init__(watcher, listener)
         self._stream: SecureStream | None = None
         self._frames = FrameReader()
-        self._opened = False
         self._early_bytes = 0
         self._last_byte: int | None = None
         self._latest: tuple[int, Moment] | None = None
@@ -70,11 +67,6 @@ class StreamLink:
     def usable(self) -> bool:
         """See `links.Link.usable`."""
         return self._opened and self._listener is not None
-
-    def listen(self, listener: LinkListener) -> None:
-        """See `links.Link.listen`."""
-        if self._listener is not None:
-            self._listener = listener
 
     def ask(self, wire: bytes) -> None:
         """See `links.Link.ask`."""
@@ -103,22 +95,6 @@ class StreamLink:
             self._stream.abandon()
 
     # StreamListener
-
-    def opened(self, opened: Opened) -> None:
-        """See `carriers.OpeningListener.opened`."""
-        self._opened = True
-        if self._listener is not None:
-            self._listener.opened(opened)
-
-    def failed(self, metric: str, failure: Failure, done: tuple[Phase, ...]) -> None:
-        """See `carriers.OpeningListener.failed`."""
-        listener, self._listener = self._listener, None
-        if listener is None:
-            return
-        if self._opened:
-            listener.broke(failure)
-        else:
-            listener.failed(metric, failure, done)
 
     def sent(self, last_byte: int, moment: Moment) -> None:
         """See `carriers.StreamListener.sent`."""
