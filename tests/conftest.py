@@ -1,16 +1,26 @@
-"""What every test can rely on: real data, system packages, and what is said when one is missing.
+"""What every test can rely on: real data, system packages, networks fake and real, servers.
 
 A test marked ``@pytest.mark.needs("chromium")``, ``needs("lab")`` and so on is not run on a machine
 that lacks the thing, and one line at the end says so; with ``CI=true`` it fails instead.
 """
 
+import asyncio
+import contextlib
 import functools
 import os
 import shutil
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pathbudget.probes.clock import SystemClock
+from pathbudget.probes.fake_collector import Collector
+from pathbudget.probes.fake_network import FakeClock, FakeNetwork
+from pathbudget.probes.network import SystemNetwork
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -114,3 +124,95 @@ def pytest_testnodedown(node: Any) -> None:
 def shared_data() -> Path:
     """Folder of real measurements that others made; use with ``needs("data")``."""
     return SHARED_DATA
+
+
+@pytest.fixture
+def fake() -> FakeNetwork:
+    return FakeNetwork(FakeClock())
+
+
+@pytest.fixture
+def fake_collector(fake: FakeNetwork) -> Collector:
+    return Collector(fake, fake.clock)
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[SystemNetwork]:
+    """The real network of this host."""
+    network = SystemNetwork()
+    await asyncio.sleep(0.02)  # until the kernel stamps
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def collector(network: SystemNetwork) -> Collector:
+    """On the real network of this host."""
+    return Collector(network, SystemClock())
+
+
+Holds = Callable[[], object]
+
+
+@pytest.fixture
+def until() -> Callable[[Holds], Awaitable[None]]:
+    """Wait until a condition holds that another thread brings about."""
+
+    async def wait(holds: Holds) -> None:
+        async with asyncio.timeout(30):
+            while not holds():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    return wait
+
+
+Handler = Callable[[socket.socket], None]
+"""Plays the server on one accepted connection; the socket is closed behind it."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., int]]:
+    """Start a server on loopback, one thread per connection; returns its port."""
+    listeners: list[socket.socket] = []
+    threads: list[threading.Thread] = []
+
+    def play(handler: Handler, connection: socket.socket) -> None:
+        connection.settimeout(10)
+        with connection, contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            handler(connection)
+
+    def accept(listener: socket.socket, handler: Handler) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                thread = threading.Thread(target=play, args=(handler, connection))
+                threads.append(thread)
+                thread.start()
+
+    def start(handler: Handler, address: str = "127.0.0.1") -> int:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server((address, 0), family=family, backlog=128)
+        listeners.append(listener)
+        thread = threading.Thread(target=accept, args=(listener, handler))
+        threads.append(thread)
+        thread.start()
+        port: int = listener.getsockname()[1]
+        return port
+
+    yield start
+    for listener in listeners:
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port

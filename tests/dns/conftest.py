@@ -1,6 +1,5 @@
-"""A fake network and the real one; a certificate for localhost; servers of others, once for all."""
+"""A certificate for localhost; servers of others, once for all; a real network."""
 
-import asyncio
 import contextlib
 import datetime
 import ipaddress
@@ -8,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +16,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-
-from pathbudget.probes.clock import SystemClock
-from pathbudget.probes.fake_collector import Collector
-from pathbudget.probes.fake_network import FakeClock, FakeNetwork
-from pathbudget.probes.network import SystemNetwork
 
 
 @dataclass(frozen=True)
@@ -255,25 +249,6 @@ def run_dnsdist(
         ports,
         lambda: listens(ports["doh"]) and listens(ports["dot"]),
     )
-
-
-@pytest.fixture
-def fake() -> FakeNetwork:
-    return FakeNetwork(FakeClock())
-
-
-@pytest.fixture
-def fake_collector(fake: FakeNetwork) -> Collector:
-    return Collector(fake, fake.clock)
-
-
-@pytest.fixture
-async def collector() -> AsyncGenerator[Collector]:
-    """On the real network of this host."""
-    network = SystemNetwork()
-    await asyncio.sleep(0.02)  # until the kernel stamps
-    yield Collector(network, SystemClock())
-    network.close()
 
 
 @pytest.fixture(scope="session")

@@ -8,24 +8,12 @@ import pytest
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import PLAIN
-from pathbudget.probes.fake_collector import Collector
-from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.socket_setup import open_udp
 
 HERE = {AddressFamily.IPV4: "127.0.0.1", AddressFamily.IPV6: "::1"}
 OpenUdp = Callable[[AddressFamily], socket.socket]
-
-
-@pytest.fixture
-def fake() -> FakeNetwork:
-    return FakeNetwork(FakeClock())
-
-
-@pytest.fixture
-def fake_collector(fake: FakeNetwork) -> Collector:
-    return Collector(fake, fake.clock)
 
 
 @pytest.fixture

@@ -1,40 +1,18 @@
-"""Networks and collectors, fake and real."""
+"""A seeded collector on the fake network, and nginx."""
 
-import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 from tests.http.nginx_server import Nginx, running
 
-from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.fake_collector import Collector
-from pathbudget.probes.fake_network import FakeClock, FakeNetwork
-from pathbudget.probes.network import SystemNetwork
-
-
-@pytest.fixture
-def fake() -> FakeNetwork:
-    return FakeNetwork(FakeClock())
+from pathbudget.probes.fake_network import FakeNetwork
 
 
 @pytest.fixture
 def fake_collector(fake: FakeNetwork) -> Collector:
     return Collector(fake, fake.clock, random.Random(3))
-
-
-@pytest.fixture
-async def network() -> AsyncIterator[SystemNetwork]:
-    """The real network of this host."""
-    network = SystemNetwork()
-    await asyncio.sleep(0.02)  # until the kernel stamps
-    yield network
-    network.close()
-
-
-@pytest.fixture
-def collector(network: SystemNetwork) -> Collector:
-    return Collector(network, SystemClock())
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,10 @@
-"""Networks, collectors, certificates; what a QUIC connection and an HTTP exchange told."""
+"""A fake network whose time jumps; certificates; what QUIC connections and exchanges told."""
 
 import asyncio
 import datetime
 import ipaddress
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +16,9 @@ from cryptography.x509.oid import NameOID
 
 from pathbudget.probes.carriers import Moment, Opened, Phase
 from pathbudget.probes.channels import Network
-from pathbudget.probes.clock import Clock, SystemClock
+from pathbudget.probes.clock import Clock
 from pathbudget.probes.contract import ProbeEnvironment
-from pathbudget.probes.fake_collector import Collector
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
-from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import Failure, Note, Sample
 
 PADDING = x509.ObjectIdentifier("1.3.6.1.4.1.32473.1")
@@ -75,26 +73,6 @@ def ca_file(folder: Path) -> str:
 def fake() -> FakeNetwork:
     """Time jumps ahead whenever nobody has work to do."""
     return FakeNetwork(FakeClock(jumps=True))
-
-
-@pytest.fixture
-def fake_collector(fake: FakeNetwork) -> Collector:
-    return Collector(fake, fake.clock)
-
-
-@pytest.fixture
-async def network() -> AsyncIterator[SystemNetwork]:
-    """The real network of this host."""
-    network = SystemNetwork()
-    await asyncio.sleep(0.02)  # until the kernel stamps
-    yield network
-    network.close()
-
-
-@pytest.fixture
-def collector(network: SystemNetwork) -> Collector:
-    """On the real network of this host."""
-    return Collector(network, SystemClock())
 
 
 def environment_of(network: Network, clock: Clock) -> ProbeEnvironment:

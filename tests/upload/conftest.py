@@ -1,4 +1,4 @@
-"""Networks, a reflector in this loop, and sinks that do as they like."""
+"""A seeded collector, a reflector in this loop, and sinks that do as they like."""
 
 import asyncio
 import contextlib
@@ -25,15 +25,6 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 Sink = Callable[[Handler], Awaitable[int]]
 Shooting = Callable[..., Awaitable[list[Sample]]]
 _counter = itertools.count(1)
-
-
-@pytest.fixture
-async def network() -> AsyncIterator[SystemNetwork]:
-    """The real network of this host."""
-    network = SystemNetwork()
-    await asyncio.sleep(0.02)  # until the kernel stamps
-    yield network
-    network.close()
 
 
 @pytest.fixture
