@@ -261,7 +261,7 @@ class StampedTcpSocket:
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def _readable(self, events: int) -> None:
-        if self._stamped or events & select.EPOLLERR:
+        if events & select.EPOLLERR:
             self._drain_stamps()
         for _ in range(READS_PER_WAKE):
             if self._socket.fileno() < 0 or not self._read_once():
@@ -276,6 +276,9 @@ class StampedTcpSocket:
         except OSError as error:
             self._fail(error)
             return False
+        if self._stamped:
+            # What this answers has left before it came, so its stamps are there by now: first them.
+            self._drain_stamps()
         listener = self._listener
         if listener is not None:
             listener.received(data, stamps.read_control(messages).stamp_unix_ns)
@@ -290,8 +293,7 @@ class StampedTcpSocket:
         return False
 
     def _drain_stamps(self) -> None:
-        # What is answered has left before the answer came: all of its stamps are told first.
-        for _ in range(STAMPS_PER_WAKE if self._options.segments else READS_PER_WAKE):
+        for _ in range(STAMPS_PER_WAKE):
             messages = self._read_error_queue()
             if messages is None:
                 return
