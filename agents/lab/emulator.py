@@ -37,6 +37,7 @@ from pathbudget.agents.lab.direction import Direction, flow_key
 from pathbudget.agents.lab.namespaces import die_with_parent, precise_timers
 from pathbudget.agents.lab.report import BINS, DirectionCount, LabReport, bin_of
 from pathbudget.agents.lab.ring import Ring, sender
+from pathbudget.probes.clock import SystemClock, read_both
 
 PRIORITY = 20
 SPIN_NS = 60_000
@@ -50,6 +51,8 @@ AGE_LIMIT_NS = 1_000_000_000
 """A frame that is older (or younger) has not waited in the ring: the wall clock was stepped."""
 
 
+CLOCK = SystemClock()
+ICMP, UDP = (1, 58), 17
 MULTICAST = 1
 """Bit of the first octet. Links carry no multicast: what kernels chat about when an interface
 comes up would shift the dice of a seeded run."""
@@ -153,8 +156,10 @@ class Emulator:
 
     def _take_in(self, limit: int, cause: Cause | None = None) -> None:
         """Put the frames of the ring on their links; `cause` is the delivery that just ended."""
-        now = time.monotonic_ns()
-        to_monotonic = now - time.time_ns()
+        # Read tightly: where this process is stopped between the two clocks, packets would come
+        # early or late by as long as that.
+        paired = read_both(CLOCK)
+        now, to_monotonic = paired.monotonic_ns, -paired.offset_ns
         for interface, stamp, frame in self.ring.frames(limit):
             track = self.tracks.get(interface)
             if track is None or frame[0] & MULTICAST:
@@ -206,15 +211,18 @@ def _follows(frame: bytes, came: int, track: Track, cause: Cause) -> bool:
     """Whether a node's kernel made a frame out of `cause`: the packet forwarded, or an answer."""
     if track.setup.source != cause.node or came < cause.began:
         return False
-    if not track.setup.from_router and _is_echo_request(frame):
-        return False  # a program there has just sent it
+    if not track.setup.from_router and _is_of_a_program(frame):
+        return False  # it left when its stamp says, however soon after the delivery that was
     return _ends(frame)[1] in cause.ends
 
 
-def _is_echo_request(frame: bytes) -> bool:
+def _is_of_a_program(frame: bytes) -> bool:
+    """No kernel sends echo requests or datagrams by itself, nor answers a datagram with one."""
     if frame[12:14] == b"\x08\x00":
-        return frame[23] == 1 and frame[14 + 4 * (frame[14] & 15)] == 8
-    return frame[20] == 58 and frame[54] == 128
+        protocol, kind, request = frame[23], frame[14 + 4 * (frame[14] & 15)], 8
+    else:
+        protocol, kind, request = frame[20], frame[54], 128
+    return protocol == UDP or (protocol in ICMP and kind == request)
 
 
 def _ends(frame: bytes) -> tuple[bytes, bytes]:

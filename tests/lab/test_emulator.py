@@ -17,9 +17,11 @@ DELAY_NS = 10_000_000
 REGION, SITE, OTHER = bytes([10, 16, 0, 1]), bytes([10, 48, 0, 1]), bytes([10, 48, 1, 1])
 
 
-def frame(source: bytes, destination: bytes, kind: int = 0, *, first: int = 2) -> bytes:
-    """An Ethernet frame with an ICMP message of this type."""
-    ip = bytes([0x45]) + bytes(8) + b"\x01" + bytes(2) + source + destination
+def frame(
+    source: bytes, destination: bytes, kind: int = 0, *, first: int = 2, protocol: int = 1
+) -> bytes:
+    """An Ethernet frame with an ICMP message of this type, or of another protocol."""
+    ip = bytes([0x45]) + bytes(8) + bytes([protocol]) + bytes(2) + source + destination
     return bytes([first]) + bytes(11) + b"\x08\x00" + ip + bytes([kind]) + bytes(7)
 
 
@@ -77,6 +79,7 @@ FOREIGN = [
     ("between other addresses", frame(REGION, OTHER), 50, True, "here"),
     ("from before the delivery", frame(REGION, SITE), 200, True, "here"),
     ("a new request of a program there", frame(SITE, REGION, 8), 50, False, "here"),
+    ("a datagram of a program there", frame(SITE, REGION, protocol=17), 50, False, "here"),
 ]
 
 
@@ -95,6 +98,23 @@ def test_a_step_of_the_wall_clock_neither_holds_nor_hurries_packets(step: int) -
     emulator = emulator_with(frame(REGION, SITE), step, from_router=False)
     assert arrival(emulator, None) == pytest.approx(0, abs=20_000_000)
     assert emulator._clock_steps == 1
+
+
+def test_a_stop_between_two_clocks_hurries_no_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a hypervisor, 30 ms long, at the first look at the wall clock."""
+    emulator = emulator_with(frame(REGION, SITE), 0, from_router=False)
+    stops = [0.03]
+
+    def stopped() -> int:
+        time.sleep(stops.pop() if stops else 0)
+        return time_ns()
+
+    time_ns = time.time_ns
+    monkeypatch.setattr(time, "time_ns", stopped)
+    began = time.monotonic_ns()
+    emulator._take_in(8, None)
+    came = emulator._heap[0][0] - DELAY_NS
+    assert began - 5_000_000 <= came <= began + 5_000_000
 
 
 def test_links_carry_no_multicast() -> None:
