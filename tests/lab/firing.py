@@ -2,10 +2,10 @@
 
     python firing.py JSON
 
-The order: ``{"jobs": [{"name", "kind", "options", "address", "port", "server_name", "shots",
-"gap_ms"}], "timeout_ms"}``. All jobs run at once, each with one probe of its own and its shots in
-series: the next one leaves when the one before has ended, so that tickets and warm connections are
-there. Prints ``{name: [sample, ...]}``.
+The order: ``{"waves": [[{"name", "kind", "options", "address", "port", "server_name", "shots",
+"gap_ms"}]], "timeout_ms"}``. The jobs of a wave run at once, each with one probe of its own and its
+shots in series: the next one leaves when the one before has ended, so that tickets and warm
+connections are there. Prints ``{name: [sample, ...]}``.
 """
 
 import asyncio
@@ -43,10 +43,12 @@ async def main(order: dict[str, Any]) -> None:
     network = SystemNetwork()
     await asyncio.sleep(0.1)  # the kernel begins to stamp packets a moment after it is asked
     timeout_ns = order.get("timeout_ms", 5000) * 1_000_000
-    found = await asyncio.gather(*(fire(job, network, timeout_ns) for job in order["jobs"]))
+    told: dict[str, list[Sample]] = {}
+    for jobs in order["waves"]:
+        found = await asyncio.gather(*(fire(job, network, timeout_ns) for job in jobs))
+        told |= {job["name"]: samples for job, samples in zip(jobs, found, strict=True)}
     network.close()
-    names = [job["name"] for job in order["jobs"]]
-    sys.stdout.buffer.write(msgspec.json.encode(dict(zip(names, found, strict=True))))
+    sys.stdout.buffer.write(msgspec.json.encode(told))
 
 
 asyncio.run(main(msgspec.json.decode(sys.argv[1])))

@@ -26,8 +26,6 @@ MS = 1_000_000
 ROUND_TRIPS_MS = (10, 40, 150)
 FIRING = Path(__file__).parent / "firing.py"
 SHOTS = 7
-SERVERS_MS = 2
-"""What the servers' own cryptography may take where ninety of them share two cores."""
 
 
 def _servers() -> Any:
@@ -87,6 +85,21 @@ def site_at(trip_ms: int) -> str:
     return f"site{trip_ms}"
 
 
+def job_of(lab: Lab, folder: Path, name: str, trip: int) -> dict[str, Any]:
+    expected = EXPECTED[name]
+    options = {"mode": expected.mode, "ca_file": str(folder / "ca.pem"), **dict(expected.options)}
+    return {
+        "name": f"{name} {trip}",
+        "kind": expected.kind,
+        "address": lab.address_of(site_at(trip)),
+        "port": expected.port,
+        "server_name": SERVERS.NAME,
+        "shots": SHOTS,
+        "gap_ms": 20,
+        "options": options,
+    }
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Sample]]:
     folder = tmp_path_factory.mktemp("servers")
@@ -94,25 +107,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Sample]
     with Lab(star()) as lab:
         for trip in ROUND_TRIPS_MS:
             SERVERS.start(lab, site_at(trip), folder)
-        jobs = [
-            {
-                "name": f"{name} {trip}",
-                "kind": one.kind,
-                "address": lab.address_of(site_at(trip)),
-                "port": one.port,
-                "server_name": SERVERS.NAME,
-                "shots": SHOTS,
-                "gap_ms": 20,
-                "options": {
-                    "mode": one.mode,
-                    "ca_file": str(folder / "ca.pem"),
-                    **dict(one.options),
-                },
-            }
-            for name, one in EXPECTED.items()
-            for trip in ROUND_TRIPS_MS
-        ]
-        order = json.dumps({"jobs": jobs})
+        # By themselves where a millisecond counts: servers and prober share two cores.
+        near, *far = ROUND_TRIPS_MS
+        waves = [[job_of(lab, folder, name, near)] for name in EXPECTED]
+        waves += [[job_of(lab, folder, name, trip) for name in EXPECTED] for trip in far]
+        order = json.dumps({"waves": waves})
         command = [sys.executable, str(FIRING), order]
         said, _ = lab.spawn("region", command, stdout=subprocess.PIPE).communicate()
     found: dict[str, list[Sample]] = json.loads(said)
@@ -133,10 +132,10 @@ def test_set_up_takes_so_many_round_trips(
     failed = [one for one in measured[f"{name} {trip}"] if "failure" in one]
     assert not failed
     assert len(setups) >= SHOTS - 2, "the first may be cold: it fetches the ticket"
-    # The quickest: thirty jobs share two cores with their servers, whose own work is on the path.
+    # The quickest: the work of the servers, which a busy host delays, is on the path.
     quickest_ms = min(one["value_ns"] for one in setups) / MS
     wanted_ms = expected.trips * trip
-    assert -1 <= quickest_ms - wanted_ms <= 0.05 * wanted_ms + 1 + SERVERS_MS
+    assert abs(quickest_ms - wanted_ms) <= 0.05 * wanted_ms + 1
     flagged = [expected.flag in one.get("flags", ()) for one in setups]
     # A host too busy to read a pause apart cannot mark each of them.
     assert not expected.flag or 2 * sum(flagged) > len(flagged)

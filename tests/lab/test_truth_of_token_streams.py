@@ -72,7 +72,7 @@ def seen(request: pytest.FixtureRequest) -> Seen:
             {**job, "name": str(number), "address": lab.address_of("site")}
             for number in range(STREAMS)
         ]
-        order = json.dumps({"jobs": jobs, "timeout_ms": 30_000})
+        order = json.dumps({"waves": [jobs], "timeout_ms": 30_000})
         before = lab.report()
         command = [sys.executable, str(FIRING), order]
         said, _ = lab.spawn("region", command, stdout=subprocess.PIPE).communicate()
