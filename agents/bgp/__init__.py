@@ -1,0 +1,1 @@
+"""BGP feeds as they run: sessions, streams and files, into the store."""

@@ -1,0 +1,1 @@
+"""``pathbudget routes``: what is stable, what moved, and what it cost."""

@@ -1,0 +1,1 @@
+"""``pathbudget trace``: the ways to a host, live in the terminal."""

@@ -1,0 +1,1 @@
+"""What BGP speakers say, as records, and the wire formats that it comes in (start at `record`)."""

@@ -1,0 +1,1 @@
+"""Traces: which way packets of one flow go, hop by hop (start reading at `contract`)."""
