@@ -5,6 +5,7 @@
     DatagramChannel  the same for UDP (STAMP)
     TcpChannel       one connection; reports what happens to it, with kernel stamps
     SegmentChannel   sends and hears single TCP segments, with kernel stamps
+    PathChannel      sends whole IP packets, hears ICMP and TCP (see `trace.contract`)
 
 `network.py` is the real one, `fake_network.py` one for tests. Everything happens in one event loop;
 calls return at once, and what comes of them comes through the listener. A call never raises for
@@ -24,13 +25,14 @@ from pathbudget.probes.tcp_channels import (
     TcpListener,
     TcpOptions,
 )
+from pathbudget.probes.trace.contract import PathBatch, PathChannel, PathListener
 
 __all__ = [
     "PLAIN", "PLAIN_TCP", "AcknowledgementListener", "Arrival", "Cancellable", "Datagram",
     "DatagramBatch", "DatagramChannel", "Due", "IcmpBatch", "IcmpChannel", "LoopbackTest",
-    "Network", "Outgoing", "PacketOptions", "QueuedError", "ReservedPorts", "Resolution",
-    "RoundTrip", "Segment", "SegmentBatch", "SegmentChannel", "TcpChannel", "TcpListener",
-    "TcpOptions",
+    "Network", "Outgoing", "PacketOptions", "PathBatch", "PathChannel", "PathListener",
+    "QueuedError", "ReservedPorts", "Resolution", "RoundTrip", "Segment", "SegmentBatch",
+    "SegmentChannel", "TcpChannel", "TcpListener", "TcpOptions",
 ]  # fmt: skip
 
 Due = TypeVar("Due")
@@ -355,6 +357,24 @@ class Network(Protocol):
     ) -> SegmentChannel | None:
         """Open a raw TCP socket that hears SYN-ACK and RST to these ports; without ports, every RST
         with ACK. None where the family does not exist here. Raises PrivilegeError.
+        """
+        ...
+
+    def open_paths(
+        self,
+        family: AddressFamily,
+        listener: PathListener,
+        packet: PacketOptions = PLAIN,
+        *,
+        privileged: bool = True,
+    ) -> PathChannel | None:
+        """Open the sockets of traces; None where the family does not exist here.
+
+        Without `privileged` they are those that everybody may have; it is never chosen for you.
+
+        Raises:
+            PrivilegeError: the kernel does not allow it; with the remedy.
+            NotOnThisHostError: no such interface or source address.
         """
         ...
 

@@ -30,11 +30,14 @@ from pathbudget.probes.failures import no_address, no_family
 from pathbudget.probes.fake_datagrams import FakeDatagramChannel, Services
 from pathbudget.probes.fake_icmp import FakeIcmpChannel
 from pathbudget.probes.fake_path import FakeHost, FakePath
+from pathbudget.probes.fake_paths import FakePathChannel
 from pathbudget.probes.fake_segments import FakePorts, FakeSegmentChannel, no_interface
 from pathbudget.probes.fake_tcp import FakeTcpChannel
 from pathbudget.probes.fake_time import FakeAlarm, FakeClock
+from pathbudget.probes.fake_topology import FakeTopology
 from pathbudget.probes.pacing import Pacer
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
+from pathbudget.probes.trace.contract import PathListener
 
 __all__ = ["FakeClock", "FakeNetwork", "FakePath"]
 
@@ -60,6 +63,8 @@ class FakeNetwork(FakeHost):
     """How long the resolver takes; None: for ever."""
     services: Services = field(default_factory=Services)
     """What listens on UDP ports, by address and port; see `fake_datagrams`."""
+    topology: FakeTopology = field(default_factory=FakeTopology)
+    """What the packets of traces meet; see `fake_topology`."""
     last_port: int = FIRST_PORT - 1
     """The local port of the latest connection."""
 
@@ -177,6 +182,21 @@ class FakeNetwork(FakeHost):
         if not self.privileged:
             raise PrivilegeError(f"raw TCP socket ({family})", "ask whoever made this network")
         return FakeSegmentChannel(self, family, listener, ports)
+
+    def open_paths(
+        self,
+        family: AddressFamily,
+        listener: PathListener,
+        packet: PacketOptions = PLAIN,
+        *,
+        privileged: bool = True,
+    ) -> FakePathChannel | None:
+        """See `channels.Network.open_paths`."""
+        if family not in self.families:
+            return None
+        if privileged and not self.privileged:
+            raise PrivilegeError(f"raw IP socket ({family})", "ask whoever made this network")
+        return FakePathChannel(self, self.topology, family, listener, packet, privileged=privileged)
 
     def _next_port(self) -> int:
         self.last_port = self.last_port + 1 if self.last_port < LAST_PORT else FIRST_PORT

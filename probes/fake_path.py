@@ -76,6 +76,10 @@ class FakeHost:
         default_factory=list[Callable[[Segment], None]]
     )
     """Whom a RST is told that came, as raw sockets hear it."""
+    hear_handshakes: list[Callable[[tuple[str, int], int], None]] = field(
+        default_factory=list[Callable[[tuple[str, int], int], None]]
+    )
+    """Whom a connection is told that was made: place, local port."""
 
     def path(self, address: str) -> FakePath:
         """The path to an address; one that loses everything where none was given."""

@@ -107,6 +107,8 @@ class FakeTcpChannel:
             tell_reset(self._host, self._place, self._local_port)
             self._fail(errno.ECONNREFUSED)
         elif self._listener is not None:
+            for hear in tuple(self._host.hear_handshakes):
+                hear(self._place, self._local_port)
             self._listener.connected()
 
     def _refused(self) -> None:

@@ -130,6 +130,18 @@ class PathBatch:
 class PathChannel(Protocol):
     """Open raw sockets of one address family: whole packets out, ICMP (and TCP) in."""
 
+    @property
+    def privileged(self) -> bool:
+        """Raw sockets. Otherwise only UDP can be sent, the kernel writes the headers (no DSCP of
+        the packet's own, no identification, no flow label, whatever `FlowPacket.data` says), and it
+        hands over no quoted headers: quotes are rebuilt from what was sent. So `quoted_ttl` and
+        `checksum` of an answer say nothing then, and NAT is not seen.
+        """
+        ...
+
+    def hear(self, ports: Sequence[int]) -> None:
+        """Hear TCP segments to these local ports as well as to those that TCP was sent from."""
+
     def source_for(self, address: str) -> "str | Failure":
         """The local address that packets to `address` leave from."""
         ...
