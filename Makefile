@@ -10,9 +10,9 @@ PIP := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip
 demo: setup-demo  ## measure an emulated internet and write a report
 	@$(BIN)/pathbudget demo $(DEMO_OPTIONS)
 
-# These hold measurements against the truth, or take ports of their own: they have the machine to themselves. All others
-# mostly wait, and do it side by side.
-ALONE := $(addprefix tests/,demo lab loopback quick)
+# These hold measurements against the truth: they have the machine to themselves. All others mostly wait, and do it side
+# by side.
+ALONE := $(addprefix tests/,demo loopback) $(wildcard tests/lab/test_truth_of_*.py tests/lab/test_lab_fidelity.py)
 
 test: setup  ## all tests; the lab tests need namespaces
 	@sh .ci/system-packages
