@@ -35,6 +35,8 @@ PACKAGES = {
     "unbound": "unbound",
     "knotd": "knot",
     "dnsdist": "dnsdist",
+    "bird": "bird2",
+    "scamper": "scamper",
 }
 """Program to Debian package (.ci/system-packages installs them)."""
 NOT_RUN = pytest.StashKey[dict[str, int]]()
