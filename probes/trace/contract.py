@@ -107,6 +107,15 @@ class Answer(NamedTuple):
     stack: tuple[LabelEntry, ...] = ()
     interfaces: tuple[InterfaceNote, ...] = ()
     mtu: int | None = None
+    word: str = ""
+    """As in `HopNote.ICMP`."""
+    other: int | None = None
+    """Token that a second place of the quote shows, where the two disagree (`matching` knows)."""
+    source: str = ""
+    destination: str = ""
+    """Addresses of the quoted packet; empty where nothing was quoted."""
+    quoted: bytes = b""
+    """First octets of the quoted transport; of an answer of the destination what it answers."""
 
 
 class PathArrival(NamedTuple):
