@@ -7,7 +7,7 @@ the same queue (ip(7), IP_RECVERR).
 
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 SO_TIMESTAMPING = 37
@@ -33,6 +33,8 @@ CONTROL_BYTES = 512
 
 _STAMP = struct.Struct("@ll")
 _EXTENDED_ERROR = struct.Struct("@IBBBBII")
+_EXTENSION = struct.Struct("@IH")
+"""Behind the types of an extended error: ee_info, then ee_rfc4884.len (Linux 5.9)."""
 _INT = struct.Struct("@i")
 _PKTINFO_V4 = struct.Struct("@i4s4s")
 _PKTINFO_V6 = struct.Struct("@16si")
@@ -41,6 +43,24 @@ _TTL = frozenset({(socket.SOL_IP, IP_TTL), (socket.IPPROTO_IPV6, IPV6_HOPLIMIT)}
 _CLASS = frozenset({(socket.SOL_IP, IP_TOS), (socket.IPPROTO_IPV6, IPV6_TCLASS)})
 _PKTINFO = frozenset({(socket.SOL_IP, IP_PKTINFO), (socket.IPPROTO_IPV6, IPV6_PKTINFO)})
 _RECVERR = frozenset({(socket.SOL_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)})
+
+
+class PathError(NamedTuple):
+    """An ICMP error on the error queue, with all that the kernel says of it.
+
+    `info` is the MTU of a "too big"; `extension_at` where the extension structure begins in the
+    quoted payload (RFC 4884), 0: there is none, or this kernel does not say; `ttl` that of the
+    error as it came.
+    """
+
+    icmp_type: int
+    icmp_code: int
+    responder: str
+    info: int
+    extension_at: int
+    ttl: int | None
+    stamp_unix_ns: int | None
+
 
 ControlMessages = Iterable[tuple[int, int, bytes]]
 
@@ -107,6 +127,13 @@ def of_class(family: int, traffic_class: int) -> tuple[int, int, bytes]:
     return socket.IPPROTO_IPV6, IPV6_TCLASS, _INT.pack(traffic_class)
 
 
+def with_hop_limit(family: int, hop_limit: int) -> tuple[int, int, bytes]:
+    """A control message that gives one packet its TTL or hop limit."""
+    if family == socket.AF_INET:
+        return socket.SOL_IP, IP_TTL, _INT.pack(hop_limit)
+    return socket.IPPROTO_IPV6, IPV6_HOPLIMIT, _INT.pack(hop_limit)
+
+
 def is_acknowledgement(messages: ControlMessages) -> bool:
     """Whether the stamp is of an acknowledgement, and not of a packet that left."""
     for level, kind, data in messages:
@@ -114,6 +141,18 @@ def is_acknowledgement(messages: ControlMessages) -> bool:
             _, origin, _, _, _, info, _ = _EXTENDED_ERROR.unpack_from(data)
             return bool(origin == ORIGIN_TIMESTAMPING and info == STAMP_OF_ACK)
     return False
+
+
+def read_path_error(messages: Sequence[tuple[int, int, bytes]]) -> PathError | None:
+    """The ICMP error that these control messages tell of; None where it is none. Never raises."""
+    stamp, ttl, _, icmp, _, _ = read_control(messages)
+    if icmp is None:
+        return None
+    for level, kind, data in messages:
+        if (level, kind) in _RECVERR and len(data) >= _EXTENDED_ERROR.size:
+            info, extension_at = _EXTENSION.unpack_from(data, 8)
+            return PathError(*icmp, info, extension_at, ttl, stamp)
+    return None
 
 
 def _read_error(data: bytes) -> tuple[int | None, tuple[int, int, str] | None]:
@@ -141,6 +180,15 @@ def switch_on(sock: socket.socket, flags: int) -> bool:
     """Ask for kernel stamps; false where this kernel has none of that kind."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, flags)
+    except OSError:
+        return False
+    return True
+
+
+def switch_on_option(sock: socket.socket, level: int, option: int) -> bool:
+    """Set an option to 1; false where this kernel does not know it."""
+    try:
+        sock.setsockopt(level, option, 1)
     except OSError:
         return False
     return True

@@ -38,6 +38,8 @@ from pathbudget.probes.look_ups import LookUps
 from pathbudget.probes.loopback import test_loopback
 from pathbudget.probes.pacing import Pacer
 from pathbudget.probes.packets import socket_address
+from pathbudget.probes.path_socket import open_raw_paths
+from pathbudget.probes.plain_paths import open_plain_paths
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
 from pathbudget.probes.socket_setup import (
     apply_packet_options,
@@ -59,6 +61,7 @@ from pathbudget.probes.tcp_reactor import TcpReactor
 from pathbudget.probes.tcp_segments import StampedSegmentSocket
 from pathbudget.probes.tcp_socket import StampedTcpSocket
 from pathbudget.probes.timer import PreciseTimer
+from pathbudget.probes.trace.contract import PathChannel, PathListener
 from pathbudget.probes.udp_socket import StampedUdpSocket
 
 __all__ = ["Network", "SystemNetwork", "icmp_remedy", "try_icmp", "try_udp"]
@@ -80,7 +83,7 @@ def icmp_remedy() -> str:
 
 
 def raw_remedy() -> str:
-    """What a person can do where the kernel gives no raw TCP socket."""
+    """What a person can do where the kernel gives no raw socket for IP or TCP."""
     return f"run: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
 
 
@@ -285,6 +288,21 @@ class SystemNetwork:
             raise refusal("raw TCP", family, packet, source, error) from error
         find_source = functools.partial(self._local_address, family, packet)
         return StampedSegmentSocket(sock, family, listener, find_source)
+
+    def open_paths(
+        self,
+        family: AddressFamily,
+        listener: PathListener,
+        packet: PacketOptions = PLAIN,
+        *,
+        privileged: bool = True,
+    ) -> PathChannel | None:
+        """See `channels.Network.open_paths`."""
+        source = packet.source or self._source.get(family, "")
+        find = functools.partial(self._local_address, family, packet)
+        if privileged:
+            return open_raw_paths(family, listener, packet, source, find, raw_remedy())
+        return open_plain_paths(family, listener, packet, find)
 
     def _local_address(self, family: AddressFamily, packet: PacketOptions, address: str) -> str:
         """The address that packets to `address` leave from. Raises OSError. Sends nothing."""

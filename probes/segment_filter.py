@@ -46,7 +46,14 @@ def program(family: AddressFamily, ports: Sequence[int]) -> list[tuple[int, int,
 
 def attach_filter(sock: socket.socket, family: AddressFamily, ports: Sequence[int]) -> None:
     """Filter what this socket receives from now on. Raises OSError."""
-    code = b"".join(_INSTRUCTION.pack(*one) for one in program(family, ports))
+    attach_program(sock, program(family, ports))
+
+
+def attach_program(
+    sock: socket.socket, filter_program: Sequence[tuple[int, int, int, int]]
+) -> None:
+    """Give a socket this classic BPF program in place of an earlier one. Raises OSError."""
+    code = b"".join(_INSTRUCTION.pack(*one) for one in filter_program)
     buffer = ctypes.create_string_buffer(code, len(code))
     filter_ = struct.pack("@HP", len(code) // _INSTRUCTION.size, ctypes.addressof(buffer))
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_)

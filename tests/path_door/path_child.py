@@ -1,0 +1,305 @@
+"""Traces in network namespaces of their own; prints what came, as JSON, by scenario.
+
+    python path_child.py raw|none SCENARIO...
+
+A chain: this host, two routers, a destination. 10.1.0.1 - 10.1.0.2 10.2.0.1 - 10.2.0.2 10.3.0.1 -
+10.3.0.2, and fd01::1 to fd03::2 likewise. The last link takes 1,400 octets; the destination listens
+for TCP on port 8080.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pathbudget.probes.channels import PLAIN, PacketOptions
+from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.network import SystemNetwork
+from pathbudget.probes.record import AddressFamily, Failure
+from pathbudget.probes.trace.contract import Flow, FlowPacket, PathBatch, PathChannel, TraceProtocol
+from pathbudget.probes.trace.wire import build, read
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "probes"))
+NAMESPACES = importlib.import_module("namespace_child")
+V4, V6 = AddressFamily.IPV4, AddressFamily.IPV6
+FAR = {V4: "10.3.0.2", V6: "fd03::2"}
+OPEN_PORT, NARROW = 8080, 1_400
+Told = dict[str, Any]
+
+
+def part(number: int, ready: int, done: int) -> None:
+    """One of the other three, in a process of its own: 1 and 2 are routers, 3 the destination."""
+    from pyroute2 import IPRoute
+
+    NAMESPACES.check(NAMESPACES.LIBC.unshare(NAMESPACES.CLONE_NEWNET))
+    os.write(ready, b"1")
+    os.read(done, 1)
+    settings = {"ipv4/icmp_ratelimit": 0, "ipv6/icmp/ratelimit": 0, "ipv4/icmp_msgs_per_sec": 10**6}
+    settings |= {"ipv4/icmp_msgs_burst": 10**5, "ipv4/ip_forward": 1, "ipv6/conf/all/forwarding": 1}
+    for name, value in settings.items():
+        with contextlib.suppress(OSError):  # some are not in every namespace
+            Path(f"/proc/sys/net/{name}").write_text(str(value))
+    with IPRoute() as ip:
+        NAMESPACES.address(ip, "near", f"10.{number}.0.2", f"fd0{number}::2")
+        if number < 3:
+            NAMESPACES.address(ip, "far", f"10.{number + 1}.0.1", f"fd0{number + 1}::1")
+            if number == 2:
+                (index,) = ip.link_lookup(ifname="far")
+                ip.link("set", index=index, mtu=NARROW)
+        for other in range(1, 4):
+            forth = other > number + 1
+            gateway = number + 1 if forth else number
+            if forth or other < number:
+                end = 2 if forth else 1
+                ip.route("add", dst=f"10.{other}.0.0/24", gateway=f"10.{gateway}.0.{end}")
+                ip.route("add", dst=f"fd0{other}::/64", gateway=f"fd0{gateway}::{end}")
+    listeners = [
+        socket.create_server((address, OPEN_PORT), family=kind)
+        for address, kind in (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))
+    ]
+    os.write(ready, b"2")
+    os.read(done, 1)
+    del listeners
+    os._exit(0)
+
+
+def build_chain() -> list[int]:
+    """All namespaces; returns what to close at the end."""
+    from pyroute2 import IPRoute
+
+    NAMESPACES.enter_namespaces()
+    pids: list[int] = []
+    ends: list[tuple[int, int]] = []
+    for number in range(1, 4):
+        ready, tell_ready = os.pipe()
+        done, tell_done = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(tell_done)
+            for _, other in ends:
+                os.close(other)
+            part(number, tell_ready, done)
+        os.close(done)
+        os.read(ready, 1)
+        pids.append(pid)
+        ends.append((ready, tell_done))
+    with IPRoute() as ip:
+        ip.link("set", index=ip.link_lookup(ifname="lo")[0], state="up")
+        for number, pid in enumerate(pids, start=1):
+            ip.link("add", ifname=f"n{number}", kind="veth", peer={"ifname": f"f{number}"})
+            (near,), (far,) = (ip.link_lookup(ifname=f"{end}{number}") for end in "nf")
+            if number == 1:
+                ip.link("set", index=near, ifname="here")
+            else:
+                ip.link("set", index=near, ifname="far", net_ns_pid=pids[number - 2])
+            ip.link("set", index=far, ifname="near", net_ns_pid=pid)
+        NAMESPACES.address(ip, "here", "10.1.0.1", "fd01::1")
+        for number in (2, 3):
+            ip.route("add", dst=f"10.{number}.0.0/24", gateway="10.1.0.2")
+            ip.route("add", dst=f"fd0{number}::/64", gateway="fd01::2")
+    for ready, tell_done in ends:
+        os.write(tell_done, b"1")
+        os.read(ready, 1)
+    return [tell_done for _, tell_done in ends]
+
+
+class Trace:
+    """One channel and what it told."""
+
+    def __init__(
+        self,
+        network: SystemNetwork,
+        family: AddressFamily,
+        packet: PacketOptions = PLAIN,
+        *,
+        privileged: bool = True,
+    ) -> None:
+        self.family = family
+        self.batches: list[PathBatch] = []
+        channel = network.open_paths(family, self.batches.append, packet, privileged=privileged)
+        assert channel is not None
+        self.channel: PathChannel = channel
+        self.keys: list[int | Failure] = []
+
+    def flow(self, protocol: TraceProtocol, key: int = 40_001, port: int = 0) -> Flow:
+        address = FAR[self.family]
+        source = self.channel.source_for(address)
+        assert isinstance(source, str)
+        if protocol is not TraceProtocol.ICMP:
+            port = port or 33_434
+        return Flow(protocol, self.family, source, address, key, port)
+
+    def send(self, packets: list[FlowPacket]) -> None:
+        self.keys += self.channel.send_all(packets)
+
+    async def heard(self, count: int, seconds: float = 2.0) -> Told:
+        """What came, when `count` answers are there."""
+        for _ in range(int(seconds * 100)):
+            await asyncio.sleep(0.01)
+            if sum(len(batch.arrivals) for batch in self.batches) >= count:
+                break
+        await asyncio.sleep(0.02)
+        self.channel.poll()
+        arrivals = [one for batch in self.batches for one in batch.arrivals]
+        sent = [pair for batch in self.batches for pair in batch.sent]
+        answers = [
+            {
+                "token": answer.token,
+                "kind": answer.kind,
+                "from": answer.responder,
+                "ttl": answer.ttl,
+                "quoted_ttl": answer.quoted_ttl,
+                "key": answer.flow_key,
+                "mtu": answer.mtu,
+                "stack": [tuple(one) for one in answer.stack],
+                "stamp": answer.kernel_unix_ns,
+            }
+            for one in arrivals
+            if (answer := read(one, self.family)) is not None
+        ]
+        keys = [key if isinstance(key, int) else str(key.detail) for key in self.keys]
+        return {"answers": answers, "sent": sent, "keys": keys, "arrivals": len(arrivals)}
+
+    def close(self) -> None:
+        self.channel.close()
+
+
+async def hops(network: SystemNetwork, protocol: TraceProtocol, family: AddressFamily) -> Told:
+    trace = Trace(network, family)
+    flow = trace.flow(protocol, key=40_002, port=OPEN_PORT)
+    if protocol is TraceProtocol.ICMP:
+        flow = flow._replace(port=0)
+    trace.send([build(flow, hop, 100 + hop) for hop in range(1, 5)])
+    told = await trace.heard(4)
+    trace.close()
+    return told
+
+
+async def many(network: SystemNetwork) -> Told:
+    """3,000 probes handed over at once: no answer and no stamp is lost."""
+    trace = Trace(network, V4)
+    trace.send(
+        [
+            build(trace.flow(TraceProtocol.UDP, key=41_000 + number), hop, 1 + number)
+            for number in range(1_000)
+            for hop in (1, 2, 3)
+        ]
+    )
+    told = await trace.heard(3_000, seconds=10)
+    trace.close()
+    pairs = {(one["key"], one["from"]) for one in told["answers"]}
+    keys = {key for key, _ in told["sent"]}
+    return {"pairs": len(pairs), "stamps": len(keys), "unstamped": sum(
+        one["stamp"] is None for one in told["answers"]
+    )}
+
+
+async def plain(network: SystemNetwork, family: AddressFamily) -> Told:
+    trace = Trace(network, family, privileged=False)
+    flow = trace.flow(TraceProtocol.UDP, key=40_003)
+    other = flow._replace(key=40_004)
+    trace.send([build(one, hop, 200 + hop) for one in (flow, other) for hop in range(1, 5)])
+    trace.send([build(flow._replace(protocol=TraceProtocol.TCP), 1, 300)])
+    told = await trace.heard(8)
+    told["privileged"] = trace.channel.privileged
+    trace.close()
+    return told
+
+
+async def sizes(network: SystemNetwork, family: AddressFamily, *, privileged: bool) -> Told:
+    """Longer than a link takes, and longer than our own takes; twice, for what is remembered."""
+    trace = Trace(network, family, privileged=privileged)
+    flow = trace.flow(TraceProtocol.UDP, key=40_005)
+    for token, size in ((401, 1_450), (402, NARROW), (403, 1_450), (404, 1_501)):
+        trace.send([build(flow, 64, token, size=size)])
+        await asyncio.sleep(0.03)
+    told = await trace.heard(3)
+    trace.close()
+    return told
+
+
+async def marked(network: SystemNetwork) -> Told:
+    """Traffic class, interface and source, and what is not there."""
+    trace = Trace(network, V4, PacketOptions(dscp=46, interface="here", source="10.1.0.1"))
+    trace.send([build(trace.flow(TraceProtocol.UDP, key=40_006), 1, 500)])
+    await trace.heard(1)
+    (arrival,) = (one for batch in trace.batches for one in batch.arrivals)
+    trace.close()
+    said: list[str] = []
+    for options in (PacketOptions(interface="nowhere"), PacketOptions(source="10.7.7.7")):
+        try:
+            network.open_paths(V4, lambda _: None, options)
+        except PrivilegeError as error:
+            said.append(str(error))
+    return {"class": arrival.data[8 + 1], "said": said}
+
+
+async def foreign(network: SystemNetwork) -> Told:
+    """Other people's pings and connections wake nobody."""
+    trace = Trace(network, V4)
+    with socket.create_connection((FAR[V4], OPEN_PORT)):
+        pass
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping:
+        message = b"\x08\x00\xf7\xfd\x00\x01\x00\x01"
+        ping.sendto(message, (FAR[V4], 0))
+        await asyncio.sleep(0.1)
+        assert ping.recv(100)
+    told = await trace.heard(1, seconds=0.1)
+    trace.close()
+    return told
+
+
+SCENARIOS: dict[str, Callable[[SystemNetwork], Awaitable[Told]]] = {
+    **{
+        f"{protocol}_{family}": lambda network, p=protocol, f=family: hops(network, p, f)
+        for protocol in (TraceProtocol.ICMP, TraceProtocol.UDP, TraceProtocol.TCP)
+        for family in (V4, V6)
+    },
+    **{f"plain_{family}": lambda network, f=family: plain(network, f) for family in (V4, V6)},
+    **{
+        f"sizes_{family}_{word}": lambda network, f=family, w=word: sizes(
+            network, f, privileged=w == "raw"
+        )
+        for family in (V4, V6)
+        for word in ("raw", "plain")
+    },
+    "many": many,
+    "marked": marked,
+    "foreign": foreign,
+}
+
+
+async def run(names: list[str]) -> dict[str, Told]:
+    network = SystemNetwork()
+    await asyncio.sleep(0.1)  # until the kernel stamps
+    told: dict[str, Told] = {}
+    for name in names:
+        try:
+            told[name] = await SCENARIOS[name](network)
+        except PrivilegeError as error:
+            told[name] = {"refused": str(error)}
+    network.close()
+    return told
+
+
+def main(kind: str, names: list[str]) -> None:
+    hold = build_chain()
+    if kind != "raw":
+        NAMESPACES.drop_capabilities()
+    try:
+        told = asyncio.run(run(names))
+    finally:
+        for end in hold:
+            os.close(end)
+    sys.stdout.write(msgspec.json.encode(told).decode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
