@@ -26,7 +26,10 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class DirectionSetup(Line, frozen=True):
-    """One direction: interface indices in the emulator's namespace, nodes at its ends."""
+    """One direction: interface indices in the emulator's namespace, nodes at its ends.
+
+    `models` are several where the link is a bundle; a packet meets one of them, by its flow.
+    """
 
     source: str
     destination: str
@@ -35,7 +38,9 @@ class DirectionSetup(Line, frozen=True):
     from_router: bool
     into_router: bool
     seed: str
-    model: DirectionModel
+    models: tuple[DirectionModel, ...]
+    link: int = 0
+    """Which of the links of the world."""
 
 
 class Setup(Line, frozen=True):
@@ -46,11 +51,13 @@ class Setup(Line, frozen=True):
 
 
 class Change(Line, frozen=True):
-    """From now on this direction behaves like `model`."""
+    """From now on the direction that begins at node `source` of a link behaves like `models`."""
 
+    link: int
     source: str
-    destination: str
-    model: DirectionModel
+    models: tuple[DirectionModel, ...]
+    over_ns: int = 0
+    """The delay goes there from the one before, at an even pace, within so much."""
 
 
 class Question(Line, frozen=True):

@@ -5,12 +5,15 @@ link loses it. Each direction has a random generator of its own, seeded from the
 the link, so a run repeats whatever the order of packets on other links.
 """
 
+import hashlib
+import math
 import random
 from collections.abc import Callable
 
-from pathbudget.agents.lab.link import NORMAL_CUT, DirectionModel, Order, VariationKind
+from pathbudget.agents.lab.link import NORMAL_CUT, DirectionModel, Order, Swell, VariationKind
 
 _FLOWS_KEPT = 4096
+_ETHERNET = 14
 _FCS = 4
 """Octets of the frame check sequence, which the capture does not show."""
 
@@ -19,20 +22,23 @@ class Direction:
     """State of one direction: counters, loss state, queue, last delivery per flow."""
 
     __slots__ = (
-        "_bad", "_busy_until", "_last", "_vary", "dropped", "model", "octets", "overflowed",
-        "random", "received", "sent",
+        "_bad", "_before_ns", "_busy_until", "_last", "_over_ns", "_since", "_vary", "dropped",
+        "model", "octets", "overflowed", "random", "received",
     )  # fmt: skip
 
     def __init__(self, model: DirectionModel, seed: str) -> None:
         self.random = random.Random(seed)
-        self.received = self.sent = self.dropped = self.overflowed = self.octets = 0
+        self.received = self.dropped = self.overflowed = self.octets = 0
         self._bad = False
         self._busy_until = 0
         self._last: dict[bytes, int] = {}
+        self.model = model
         self.change(model)
 
-    def change(self, model: DirectionModel) -> None:
-        """Use another definition from the next packet on."""
+    def change(self, model: DirectionModel, now: int = 0, over_ns: int = 0) -> None:
+        """Use another definition from the next packet on; its delay is reached within `over_ns`."""
+        self._before_ns = self._delay(now) if over_ns else 0
+        self._since, self._over_ns = now, over_ns
         self.model = model
         self._vary = _variation(model, self.random)
 
@@ -41,7 +47,7 @@ class Direction:
         model = self.model
         self.received += 1
         self.octets += length
-        if self._loses():
+        if self._loses() or (model.largest_octets and length - _ETHERNET > model.largest_octets):
             self.dropped += 1
             return None
         if model.rate_bits:
@@ -50,14 +56,30 @@ class Direction:
                 self.overflowed += 1
                 return None
             now = queued
-        due = now + model.delay_ns
+        due = now + (self._delay(now) if self._over_ns else model.delay_ns)
         if self._vary:
             due = max(now, due + self._vary())
+        if model.swell:
+            due += self._swollen(now, model.swell)
         if model.reorder and self.random.random() < model.reorder:
             return due + model.reorder_by_ns
-        if self._vary and model.order is not Order.FREE:
+        if (self._vary or model.swell) and model.order is not Order.FREE:
             due = self._in_order(due, b"" if model.order is Order.LINK else flow)
         return due
+
+    def _delay(self, now: int) -> int:
+        """The delay while it is on its way from the former one."""
+        gone = (now - self._since) / self._over_ns if self._over_ns else 1.0
+        if gone >= 1:
+            self._over_ns = 0
+            return self.model.delay_ns
+        return self._before_ns + int((self.model.delay_ns - self._before_ns) * max(0.0, gone))
+
+    def _swollen(self, now: int, swell: Swell) -> int:
+        gone = (now - self._since) / swell.length_ns
+        if not 0 < gone < 1:
+            return 0
+        return int(swell.peak_ns * math.sin(math.pi * gone) ** 2 * self.random.uniform(0.5, 1.5))
 
     def _loses(self) -> bool:
         model = self.model
@@ -117,3 +139,9 @@ def flow_key(frame: bytes) -> bytes:
         start = 14 + 4 * (frame[14] & 15)
         return frame[23:24] + frame[26:34] + frame[start : start + 4]
     return frame[20:21] + frame[22:58]
+
+
+def member_of(flow: bytes, seed: str, members: int) -> int:
+    """Which member of a bundle, or of equally good ways, carries a flow."""
+    digest = hashlib.blake2b(flow, digest_size=4, key=seed.encode()[:64]).digest()
+    return int.from_bytes(digest, "big") % members

@@ -33,7 +33,7 @@ from pathbudget.agents.lab.control import (
     Question,
     Setup,
 )
-from pathbudget.agents.lab.direction import Direction, flow_key
+from pathbudget.agents.lab.direction import Direction, flow_key, member_of
 from pathbudget.agents.lab.namespaces import die_with_parent, precise_timers
 from pathbudget.agents.lab.report import BINS, DirectionCount, LabReport, bin_of
 from pathbudget.agents.lab.ring import Ring, sender
@@ -59,26 +59,46 @@ comes up would shift the dice of a seeded run."""
 
 
 class Track:
-    """One direction with its way out and the nodes at its ends."""
+    """One direction with its way out and the nodes at its ends; a bundle has several members."""
 
-    __slots__ = ("direction", "send", "setup")
+    __slots__ = ("members", "send", "sent", "setup")
 
     def __init__(self, setup: DirectionSetup, send: Callable[[bytes], int]) -> None:
         self.setup = setup
         self.send = send
-        self.direction = Direction(setup.model, setup.seed)
+        self.sent = 0
+        self.members = [
+            Direction(model, f"{setup.seed} member {number}" if number else setup.seed)
+            for number, model in enumerate(setup.models)
+        ]
+
+    def due(self, now: int, frame: bytes) -> int | None:
+        """When a frame that enters at `now` leaves; None: it is lost."""
+        flow = flow_key(frame)
+        members = self.members
+        if len(members) == 1:
+            return members[0].due(now, len(frame), flow)
+        return members[member_of(flow, self.setup.seed, len(members))].due(now, len(frame), flow)
+
+    def change(self, change: Change) -> None:
+        """Have the members behave otherwise."""
+        now = time.monotonic_ns()
+        for member, model in zip(self.members, change.models, strict=True):
+            if member.model != model:
+                member.change(model, now, change.over_ns)
 
     def count(self) -> DirectionCount:
         """Its counters so far."""
-        state = self.direction
+        members = self.members
         return DirectionCount(
             self.setup.source,
             self.setup.destination,
-            state.received,
-            state.sent,
-            state.dropped,
-            state.overflowed,
-            state.octets,
+            sum(member.received for member in members),
+            self.sent,
+            sum(member.dropped for member in members),
+            sum(member.overflowed for member in members),
+            sum(member.octets for member in members),
+            self.setup.link,
         )
 
 
@@ -138,7 +158,7 @@ class Emulator:
             due, _, track, frame = heapq.heappop(heap)
             try:
                 track.send(frame)
-                track.direction.sent += 1
+                track.sent += 1
             except OSError:
                 self._unsent += 1
             self._window_count += 1
@@ -172,7 +192,7 @@ class Emulator:
                 came = cause[0]
             elif track.setup.from_router:
                 self._unchained += 1
-            due = track.direction.due(came, len(frame), flow_key(frame))
+            due = track.due(came, frame)
             if due is not None:
                 self._sequence += 1
                 heapq.heappush(self._heap, (due, self._sequence, track, frame))
@@ -189,8 +209,8 @@ class Emulator:
 
     def _change(self, change: Change) -> None:
         for track in self.tracks.values():
-            if (track.setup.source, track.setup.destination) == (change.source, change.destination):
-                track.direction.change(change.model)
+            if (track.setup.link, track.setup.source) == (change.link, change.source):
+                track.change(change)
 
     def report(self) -> LabReport:
         """Everything known about this run so far."""

@@ -10,9 +10,11 @@ import fcntl
 import os
 import socket
 import struct
+import zlib
 from collections.abc import Iterable, Mapping
 
 from pathbudget.agents.lab.control import DirectionSetup
+from pathbudget.agents.lab.hop import Balancing
 from pathbudget.agents.lab.namespaces import inside, new_namespace, set_kernel_parameter
 from pathbudget.agents.lab.rtnetlink import NO_ARP, UP, RoutingSocket
 from pathbudget.agents.lab.topology import Link, LinkPass, Node, NodeKind
@@ -46,8 +48,6 @@ WHERE_THE_KERNEL_HAS_IT = (
     ("net/ipv4/icmp_errors_use_inbound_ifaddr", "1"),
     ("net/ipv4/icmp_msgs_per_sec", "1000000"),
     ("net/ipv4/icmp_msgs_burst", "1000000"),
-    ("net/ipv4/fib_multipath_hash_policy", "1"),
-    ("net/ipv4/fib_multipath_hash_seed", "1"),
 )
 ROUTER = (
     ("net/ipv4/ip_forward", "1"),
@@ -84,22 +84,50 @@ class NodeSpace(Space):
 
     def __init__(self, node: Node, world: World) -> None:
         router = ROUTER if node.kind is NodeKind.ROUTER else ()
-        super().__init__([*EVERY_NODE, *router])
+        super().__init__([*EVERY_NODE, *router, *hop_parameters(node)])
         self.node = node
-        self.interfaces: dict[str, int] = {}
-        """Interface index by neighbour."""
         self.names: list[str] = []
         with inside(self.descriptor):
-            set_optional_parameters()
+            set_optional_parameters(hash_parameters(node, world.seed))
         self.kernel.set_flags(LOOPBACK, UP)
         for family, length in WHOLE.items():
             self.kernel.address(LOOPBACK, world.address_of(node.name, family), length)
         self.kernel.flush()
 
 
-def set_optional_parameters() -> None:
+def hash_parameters(node: Node, seed: int) -> tuple[tuple[str, str], ...]:
+    """How the kernel picks one of equally good ways.
+
+    Each node has a hash of its own: with one for all, routers behind each other would decide
+    alike, and some true ways would carry nothing (polarisation).
+    """
+    policy = "0" if node.hop.balancing is Balancing.ADDRESSES else "1"
+    own = zlib.crc32(f"hash {seed} {node.name}".encode()) or 1
+    return (
+        ("net/ipv4/fib_multipath_hash_policy", policy),
+        ("net/ipv6/fib_multipath_hash_policy", policy),
+        ("net/ipv4/fib_multipath_hash_seed", str(own)),
+    )
+
+
+def hop_parameters(node: Node) -> tuple[tuple[str, str], ...]:
+    """The limit on ICMP errors, in milliseconds per message (icmp(7)).
+
+    IPv6 gives wider prefixes more, a /64 four times as much: so its figure is four times as large.
+    """
+    rate = node.hop.icmp_rate_ns
+    if rate is None:
+        return ()
+    milliseconds = max(1, rate // 1_000_000)
+    return (
+        ("net/ipv4/icmp_ratelimit", str(milliseconds)),
+        ("net/ipv6/icmp/ratelimit", str(4 * milliseconds)),
+    )
+
+
+def set_optional_parameters(more: Iterable[tuple[str, str]] = ()) -> None:
     """What is good to have in the namespace of the calling thread, where it can be had."""
-    for name, value in WHERE_THE_KERNEL_HAS_IT:
+    for name, value in (*WHERE_THE_KERNEL_HAS_IT, *more):
         with contextlib.suppress(OSError):
             set_kernel_parameter(name, value)
     for groups in ("0 2147483647", "0 0"):  # the second where the user namespace has one group
@@ -143,29 +171,32 @@ class Fabric:
 
     def _link(self, number: int, link: Link) -> None:
         ends = (self.spaces[link.a], self.spaces[link.b])
+        count = self.world.parallels[number]
+        parallel = f" #{count}" if count else ""
         inner = (FIRST_INDEX + 2 * number, FIRST_INDEX + 2 * number + 1)
         for own, space in enumerate(ends):
             other = ends[1 - own].node
-            self._plug_in(space, other.name, number, own)
+            self._plug_in(space, outer_name(number, other.name, count), number, own)
             set_link_addresses(space, self.world, number, own)
             self.emulator.kernel.set_flags(inner[own], UP | NO_ARP)
             self.directions.append(
                 DirectionSetup(
+                    link=number,
                     source=space.node.name,
                     destination=other.name,
                     enters=inner[own],
                     leaves=inner[1 - own],
                     from_router=space.node.kind is NodeKind.ROUTER,
                     into_router=other.kind is NodeKind.ROUTER,
-                    seed=f"{self.world.seed} {space.node.name} > {other.name}",
-                    model=(link.forward, link.reverse)[own],
+                    seed=f"{self.world.seed} {space.node.name} > {other.name}{parallel}",
+                    models=tuple(member[own] for member in link.members)
+                    or ((link.forward, link.reverse)[own],),
                 )
             )
 
-    def _plug_in(self, space: NodeSpace, neighbour: str, number: int, end: int) -> None:
+    def _plug_in(self, space: NodeSpace, name: str, number: int, end: int) -> None:
         """A veth pair from a node to the emulator's namespace."""
         index = FIRST_INDEX + number
-        name = outer_name(number, neighbour)
         space.kernel.veth(
             name,
             index,
@@ -176,14 +207,14 @@ class Fabric:
         )
         space.kernel.flush()
         space.kernel.set_flags(index, UP)
-        space.interfaces[neighbour] = index
         space.names.append(name)
 
 
-def outer_name(number: int, neighbour: str) -> str:
-    """Name of the node's end of a link: the neighbour's, where an interface can be called so."""
+def outer_name(number: int, neighbour: str, parallel: int = 0) -> str:
+    """Name of the node's end of a link: the neighbour's, where an interface can be called so.
+    Further links to the same neighbour have numbers."""
     plain = all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in neighbour)
-    taken = neighbour in ("lo", "all", "default")
+    taken = parallel or neighbour in ("lo", "all", "default")
     return neighbour if plain and len(neighbour) <= 15 and not taken else f"link{number}"
 
 
@@ -216,20 +247,18 @@ def set_link_addresses(space: NodeSpace, world: World, number: int, end: int) ->
 
 def add_routes(space: NodeSpace, world: World) -> None:
     """Routes to the prefixes of all other nodes, leaving from the node's own address."""
-    for destination, step in _needed(space, world).items():
-        far_end = 1 if world.links[step.link].b == step.destination else 0
+    for destination, steps in _needed(space, world).items():
         for family in AddressFamily:
             space.kernel.route(
                 world.prefix_of(destination, family) if destination else EVERYTHING[family],
-                world.link_addresses(step.link, family)[far_end],
-                space.interfaces[step.destination],
+                [(world.far_address(step, family), FIRST_INDEX + step.link) for step in steps],
                 world.address_of(space.node.name, family),
             )
 
 
-def _needed(space: NodeSpace, world: World) -> Mapping[str, LinkPass]:
-    """Next hop by destination node; the empty name is everything, for a node with one link."""
+def _needed(space: NodeSpace, world: World) -> Mapping[str, tuple[LinkPass, ...]]:
+    """Next hops by destination node; the empty name is everything, for a node with one link."""
     leaving = world.passes[space.node.name]
     if len(leaving) == 1 and space.node.kind is not NodeKind.ROUTER:
-        return {"": leaving[0]}
+        return {"": (leaving[0],)}
     return world.next_hops[space.node.name]

@@ -62,6 +62,16 @@ class BurstLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class Swell:
+    """A queue that fills and empties once, as over a day: what it adds to the delay begins at
+    nothing, is `peak_ns` in the middle of `length_ns`, and ends at nothing (a squared sine).
+    A packet meets between a half and three halves of that, evenly distributed."""
+
+    peak_ns: int
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class DirectionModel:
     """One direction of a link. `rate_bits` counts bits per second of whole Ethernet frames."""
 
@@ -76,6 +86,10 @@ class DirectionModel:
     """Share of packets that are held back by `reorder_by_ns`, so that later ones overtake them."""
     reorder_by_ns: int = 5_000_000
     order: Order = Order.FLOW
+    largest_octets: int | None = None
+    """IP packets larger than this vanish without a word (a black hole of path MTU discovery)."""
+    swell: Swell | None = None
+    """Begins when the model comes into force; nothing of it is in `truth`."""
 
     @property
     def loss_probability(self) -> float:

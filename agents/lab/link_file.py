@@ -1,7 +1,7 @@
 """One ``[[link]]`` table of a world file: two directions out of common and one-sided keys."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
@@ -11,15 +11,21 @@ from pathbudget.agents.units import parse_duration_ns
 from pathbudget.sites.entry import Entry, Interval, show
 
 DIRECTION_KEYS = (
-    "delay", "variation", "loss", "bursts", "rate", "queue", "reorder", "order",
+    "delay", "variation", "loss", "bursts", "rate", "queue", "reorder", "order", "silent_mtu",
 )  # fmt: skip
-LINK_KEYS = ("between", *DIRECTION_KEYS, "cost", "forward", "reverse")
+LINK_KEYS = (
+    "between", *DIRECTION_KEYS, "cost", "forward", "reverse", "name", "mtu", "members",
+)  # fmt: skip
 SIDES = ("forward", "reverse")
 
 PROBABILITY = Interval(0, 1, "a share from 0 to 1")
 ABOVE_ZERO = Interval(0, 1, "a share above 0, at most 1", open_low=True)
 SHAPE = Interval(1, 100, "a Pareto shape above 1", open_low=True)
 COST = Interval(0, 1e9, "a cost of 0 or more")
+MTU = Interval(1280, 1500, "octets of an IP packet, 1280 to 1500")
+"""IPv6 ends below 1280 (RFC 8200, 5); the emulator's frames are ordinary Ethernet."""
+MEMBERS = Interval(2, 64, "a number of cables, 2 to 64, or a list of tables, one for each")
+BLACK_HOLE = Interval(68, 1500, "octets of an IP packet, 68 to 1500")
 LONGEST_NS = 60_000_000_000
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -34,7 +40,58 @@ def read_link(entry: Entry) -> Link | None:
     ends = _ends(entry)
     forward, reverse = (_direction(_side(entry, side)) for side in SIDES)
     cost = entry.number("cost", COST)
-    return Link(ends[0], ends[1], forward, reverse, cost) if ends else None
+    name = entry.text("name")
+    members = _members(entry, forward, reverse)
+    mtu = entry.whole_number("mtu", MTU)
+    if ends is None:
+        return None
+    return Link(ends[0], ends[1], forward, reverse, cost, name, members, mtu)
+
+
+def _members(
+    entry: Entry, forward: DirectionModel, reverse: DirectionModel
+) -> tuple[tuple[DirectionModel, DirectionModel], ...]:
+    """Each cable of a bundle: keys of its own table before those of the link."""
+    value = entry.values.get("members")
+    if not isinstance(value, list):
+        count = entry.whole_number("members", MEMBERS)
+        return ((forward, reverse),) * (count or 0)
+    if not 2 <= len(value) <= MEMBERS.high:
+        entry.fault("members", f"a list of {len(value)}", MEMBERS.expected)
+    members: list[tuple[DirectionModel, DirectionModel]] = []
+    for number, own in enumerate(value, start=1):
+        place = f"members[{number}]"
+        if not isinstance(own, dict):
+            entry.fault(place, f"{show(own)} is no table", "a table with keys of a link, or {}")
+            continue
+        inside = Entry(entry.file, own, _inside(entry, place), entry.faults)
+        inside.only((*DIRECTION_KEYS, *SIDES))
+        common = {
+            key: entry.values[key] for key in (*DIRECTION_KEYS, *SIDES) if key in entry.values
+        }
+
+        def where(key: str, own: Mapping[str, object] = own, inside: Entry = inside) -> str:
+            return (inside if key.partition(".")[0] in own else entry).where(key)
+
+        merged = Entry(entry.file, {**common, **_sides_of(common, own)}, where, entry.faults)
+        one, other = (_direction(_side(merged, side)) for side in SIDES)
+        members.append((one, other))
+    return tuple(members)
+
+
+def _sides_of(common: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    """What a cable says of itself holds before what the link says of one direction."""
+    merged = dict(own)
+    plain = {key: value for key, value in own.items() if key in DIRECTION_KEYS}
+    for side in SIDES:
+        of_link, of_cable = common.get(side, {}), own.get(side, {})
+        if isinstance(of_link, dict) and isinstance(of_cable, dict):
+            merged[side] = {**of_link, **plain, **of_cable} if of_link or of_cable else {}
+    return merged
+
+
+def _inside(entry: Entry, place: str) -> Callable[[str], str]:
+    return lambda key: entry.where(f"{place}.{key}" if key else place)
 
 
 def _ends(entry: Entry) -> tuple[str, str] | None:
@@ -75,14 +132,15 @@ def _direction(entry: Entry) -> DirectionModel:
         queue_ns=duration(entry, "queue", 100_000_000),
         reorder=reorder.number("share", PROBABILITY, required=bool(reorder.values)) or 0.0,
         reorder_by_ns=duration(reorder, "by", 5_000_000),
-        order=_word(entry, "order", Order, Order.FLOW),
+        order=choice(entry, "order", Order, Order.FLOW),
+        largest_octets=entry.whole_number("silent_mtu", BLACK_HOLE),
     )
 
 
 def _variation(entry: Entry) -> Variation:
     if not entry.values:
         return Variation()
-    kind = _word(entry, "kind", VariationKind, VariationKind.NORMAL)
+    kind = choice(entry, "kind", VariationKind, VariationKind.NORMAL)
     if kind is not VariationKind.NONE and "scale" not in entry.values:
         entry.fault("scale", "is missing", 'a duration like "0.2ms"')
     shape = entry.number("shape", SHAPE)
@@ -136,6 +194,15 @@ def duration(entry: Entry, key: str, default: int) -> int:
     return found
 
 
+def yes_or_no(entry: Entry, key: str) -> bool | None:
+    """A boolean, None when it is absent or wrong."""
+    value = entry.values.get(key)
+    if value is None or isinstance(value, bool):
+        return value
+    entry.fault(key, f"{show(value)} is neither", "true or false")
+    return None
+
+
 def inner(entry: Entry, key: str, known: tuple[str, ...]) -> Entry:
     """The table under `key`, empty where there is none."""
     values = table(entry, key, known)
@@ -154,6 +221,7 @@ def table(entry: Entry, key: str, known: tuple[str, ...]) -> Mapping[str, object
     return values
 
 
-def _word(entry: Entry, key: str, choices: type[Choice], default: Choice) -> Choice:
+def choice(entry: Entry, key: str, choices: type[Choice], default: Choice) -> Choice:
+    """One of the words of an enumeration."""
     word = entry.word(key, list(choices), default)
     return choices(word) if word in list(choices) else default

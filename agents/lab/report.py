@@ -39,6 +39,8 @@ class DirectionCount(msgspec.Struct, frozen=True):
     dropped_by_model: int
     dropped_by_queue: int
     octets: int
+    link: int = 0
+    """Which of the links of the world."""
 
 
 class LabReport(msgspec.Struct, frozen=True):
@@ -105,14 +107,14 @@ class LabReport(msgspec.Struct, frozen=True):
 
     def since(self, earlier: "LabReport") -> "LabReport":
         """What happened after `earlier`; the largest error stays that of the whole run."""
-        before = {(d.source, d.destination): d for d in earlier.directions}
+        before = {(d.source, d.link): d for d in earlier.directions}
         return msgspec.structs.replace(
             self,
             error_bins=tuple(
                 now - then for now, then in zip(self.error_bins, earlier.error_bins, strict=True)
             ),
             directions=tuple(
-                _difference(now, before[now.source, now.destination]) for now in self.directions
+                _difference(now, before[now.source, now.link]) for now in self.directions
             ),
             unsent=self.unsent - earlier.unsent,
             ring_drops=self.ring_drops - earlier.ring_drops,
@@ -149,4 +151,5 @@ def _difference(now: DirectionCount, then: DirectionCount) -> DirectionCount:
         now.dropped_by_model - then.dropped_by_model,
         now.dropped_by_queue - then.dropped_by_queue,
         now.octets - then.octets,
+        now.link,
     )

@@ -1,15 +1,17 @@
 """Which way packets go. A `Routing` is a function from the topology to the next hop of every node.
 
-`shortest_delay` is what the lab uses by itself. A routing daemon or equal-cost multipath comes in
-by another function (or by leaving the tables to the daemon).
+`shortest_delay` is what the lab uses by itself; `bgp_routes.py` has what routing daemons decide.
 """
 
 import heapq
+import math
 from collections.abc import Callable
 
 from pathbudget.agents.lab.topology import LinkPass, NodeKind, Topology
 
-NextHops = dict[str, dict[str, LinkPass]]
+NextHops = dict[str, dict[str, tuple[LinkPass, ...]]]
+"""Equally good link directions by node and destination, the preferred one first."""
+
 Routing = Callable[[Topology], NextHops]
 
 
@@ -17,20 +19,26 @@ def shortest_delay(topology: Topology) -> NextHops:
     """Hop by hop along the lowest sum of costs; regions and sites forward for nobody.
 
     A region or site with a `carrier` sends through a router of that carrier. Ties go to fewer hops,
-    then to the earlier link of the definition. Static routes come last and win.
+    then to the earlier link of the definition; with `ecmp` all of equal cost are used. Static
+    routes come last and win.
     """
     next_hops: NextHops = {name: {} for name in topology.nodes}
     for destination in topology.nodes:
         distances = _distances_to(topology, destination)
         for name in topology.nodes:
-            step = _best_step(topology, name, destination, distances)
-            if step is not None:
-                next_hops[name][destination] = step
-    for route in topology.routes:
-        next_hops[route.at][route.to] = next(
-            step for step in topology.passes[route.at] if step.destination == route.via
-        )
+            steps = _best_steps(topology, name, destination, distances)
+            if steps:
+                next_hops[name][destination] = steps
+    fix_routes(topology, next_hops)
     return next_hops
+
+
+def fix_routes(topology: Topology, next_hops: NextHops) -> None:
+    """Have the static routes in."""
+    for route in topology.routes:
+        over = tuple(step for step in topology.passes[route.at] if step.destination == route.via)
+        all_of_them = topology.uses_all_equal(route.at)
+        next_hops[route.at][route.to] = over if all_of_them else over[:1]
 
 
 def _forwards(topology: Topology, name: str) -> bool:
@@ -56,11 +64,12 @@ def _distances_to(topology: Topology, destination: str) -> dict[str, tuple[float
     return found
 
 
-def _best_step(
+def _best_steps(
     topology: Topology, name: str, destination: str, distances: dict[str, tuple[float, int]]
-) -> LinkPass | None:
+) -> tuple[LinkPass, ...]:
+    """All that are equally good where the node uses them all, else the first of them."""
     if name == destination:
-        return None
+        return ()
     usable = [
         step
         for step in topology.passes[name]
@@ -71,12 +80,17 @@ def _best_step(
     if carrier and not _forwards(topology, name):
         own = [step for step in usable if topology.nodes[step.destination].carrier == carrier]
         usable = own or usable
-    return min(
-        usable,
-        key=lambda step: (
-            step.cost + distances[step.destination][0],
-            distances[step.destination][1],
-            step.link,
-        ),
-        default=None,
+
+    def cost(step: LinkPass) -> float:
+        return step.cost + distances[step.destination][0]
+
+    usable.sort(key=lambda step: (cost(step), distances[step.destination][1], step.link))
+    if not usable or not topology.uses_all_equal(name):
+        return tuple(usable[:1])
+    least = cost(usable[0])
+    return tuple(
+        step
+        for step in usable
+        if math.isclose(cost(step), least, rel_tol=1e-12)
+        and distances[step.destination] < distances[name]  # so that nothing goes in a circle
     )

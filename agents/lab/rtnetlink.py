@@ -8,10 +8,11 @@ import ipaddress
 import os
 import socket
 import struct
+from collections.abc import Sequence
 
 from pathbudget.probes.record import AddressFamily
 
-_REQUEST, _ACKNOWLEDGE, _CREATE_EXCLUSIVE = 0x1, 0x4, 0x600
+_REQUEST, _ACKNOWLEDGE, _CREATE_EXCLUSIVE, _REPLACE = 0x1, 0x4, 0x600, 0x500
 _NLMSG_ERROR = 2
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 16, 20, 24, 28
 
@@ -19,7 +20,7 @@ _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 18, 28
 _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _NDA_DESTINATION, _NDA_LINK_ADDRESS = 1, 2
-_RTA_DESTINATION, _RTA_OUTPUT, _RTA_GATEWAY, _RTA_PREFERRED_SOURCE = 1, 4, 5, 7
+_RTA_DESTINATION, _RTA_OUTPUT, _RTA_GATEWAY, _RTA_PREFERRED_SOURCE, _RTA_MULTIPATH = 1, 4, 5, 7, 9
 
 UP, NO_ARP = 0x1, 0x80
 _NO_DUPLICATE_DETECTION = 0x2
@@ -78,8 +79,16 @@ class RoutingSocket:
         body += _attribute(_NDA_LINK_ADDRESS, hardware)
         self._ask(_NEW_NEIGHBOUR, _CREATE_EXCLUSIVE, body, f"neighbour {address}")
 
-    def route(self, prefix: str, gateway: str, index: int, source: str) -> None:
-        """A route over `gateway`; our own packets on it leave from address `source`."""
+    def route(
+        self,
+        prefix: str,
+        next_hops: Sequence[tuple[str, int]],
+        source: str,
+        *,
+        replace: bool = False,
+    ) -> None:
+        """A route over gateways, each with its interface, all equally good; our own packets on it
+        leave from address `source`."""
         network = ipaddress.ip_network(prefix)
         body = struct.pack(
             "=BBBBBBBBI",
@@ -88,10 +97,9 @@ class RoutingSocket:
         )  # fmt: skip
         if network.prefixlen:
             body += _attribute(_RTA_DESTINATION, network.network_address.packed)
-        body += _attribute(_RTA_GATEWAY, ipaddress.ip_address(gateway).packed)
-        body += _attribute(_RTA_OUTPUT, struct.pack("=I", index))
+        body += _next_hops(next_hops)
         body += _attribute(_RTA_PREFERRED_SOURCE, ipaddress.ip_address(source).packed)
-        self._ask(_NEW_ROUTE, _CREATE_EXCLUSIVE, body, f"route {prefix}")
+        self._ask(_NEW_ROUTE, _REPLACE if replace else _CREATE_EXCLUSIVE, body, f"route {prefix}")
 
     def flush(self) -> None:
         """Carry out what was asked for, in order. Raises OSError."""
@@ -123,6 +131,22 @@ class RoutingSocket:
             _, kind, _, number, _, code = struct.unpack_from("=IHHIIi", answer)
             if kind == _NLMSG_ERROR and code:
                 raise OSError(-code, os.strerror(-code), requests[number][3])
+
+
+def _next_hops(next_hops: Sequence[tuple[str, int]]) -> bytes:
+    packed = [
+        (_attribute(_RTA_GATEWAY, ipaddress.ip_address(gateway).packed), index)
+        for gateway, index in next_hops
+    ]
+    if len(packed) == 1:
+        return packed[0][0] + _attribute(_RTA_OUTPUT, struct.pack("=I", packed[0][1]))
+    return _attribute(
+        _RTA_MULTIPATH,  # struct rtnexthop: length, flags, weight - 1, interface
+        b"".join(
+            struct.pack("=HBBi", 8 + len(gateway), 0, 0, index) + gateway
+            for gateway, index in packed
+        ),
+    )
 
 
 def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:

@@ -163,13 +163,16 @@ class Lab:
         return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
 
     def change(self, source: str, destination: str, model: DirectionModel) -> None:
-        """From now on the link from `source` to `destination` (neighbours) behaves like `model`.
+        """From now on the link from `source` to `destination` (neighbours) behaves like `model`;
+        of parallel links and bundles every one.
 
         Routes and truth stay those of the world. Raises LookupError when there is no such link.
         """
-        if not any(step.destination == destination for step in self.world.passes[source]):
+        steps = [step for step in self.world.passes[source] if step.destination == destination]
+        if not steps:
             raise LookupError(f"no link from {source} to {destination}")
-        self._links.change(Change(source, destination, model))
+        for step in steps:
+            self._links.change(Change(step.link, source, (model,) * len(step.models)))
 
     def check(self) -> None:
         """Raise LabError when the emulator or a responder is dead."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from pathbudget.agents.lab.hop import ORDINARY, Hop
 from pathbudget.agents.lab.link import DirectionModel
 from pathbudget.agents.reflector.clocks import Skew
 
@@ -41,6 +42,10 @@ class Node:
     there is a responder."""
     clock: Skew = TRUE_CLOCK
     """Sites only: how wrong the clock is that the reflector puts into its answers."""
+    ecmp: bool | None = None
+    """Whether it uses all of its equally good ways. None: as the world says."""
+    hop: Hop = ORDINARY
+    """Routers only: how it treats packets that traceroutes are made of."""
 
     @property
     def reflects(self) -> bool:
@@ -60,6 +65,13 @@ class Link:
     reverse: DirectionModel
     """b to a."""
     cost: float | None = None
+    name: str = ""
+    """Needed only to tell it from its parallels."""
+    members: tuple[tuple[DirectionModel, DirectionModel], ...] = ()
+    """Of a bundle (LAG): forward and reverse of each cable; flows are spread over them below IP,
+    so no traceroute shows them. Empty: one cable, as `forward` and `reverse` say."""
+    mtu: int | None = None
+    """Largest IP packet that its ends send, in octets; larger ones are refused by ICMP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,13 @@ class LinkPass:
     """Index in `World.links`."""
     model: DirectionModel
     cost: float
+    members: tuple[DirectionModel, ...] = ()
+    """Of a bundle: what a packet meets is one of these, by its flow."""
+
+    @property
+    def models(self) -> tuple[DirectionModel, ...]:
+        """What a packet may meet, each as probable as the others."""
+        return self.members or (self.model,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +109,27 @@ class Topology:
     nodes: dict[str, Node]
     links: tuple[Link, ...]
     routes: tuple[StaticRoute, ...] = ()
+    ecmp: bool = False
+    """Whether nodes use all of their equally good ways, a flow each (RFC 2992)."""
 
     def of_kind(self, kind: NodeKind) -> list[Node]:
         """Nodes of one kind in the order of the definition."""
         return [node for node in self.nodes.values() if node.kind is kind]
+
+    def uses_all_equal(self, name: str) -> bool:
+        """Whether a node spreads its flows over equally good ways."""
+        own = self.nodes[name].ecmp
+        return self.ecmp if own is None else own
 
     @cached_property
     def passes(self) -> dict[str, list[LinkPass]]:
         """For every node the link directions that leave it."""
         leaving: dict[str, list[LinkPass]] = {name: [] for name in self.nodes}
         for index, link in enumerate(self.links):
-            for source, destination, model in (
-                (link.a, link.b, link.forward),
-                (link.b, link.a, link.reverse),
+            for side, (source, destination, model) in enumerate(
+                ((link.a, link.b, link.forward), (link.b, link.a, link.reverse))
             ):
                 cost = model.delay_ns / 1e6 if link.cost is None else link.cost
-                leaving[source].append(LinkPass(source, destination, index, model, cost))
+                members = tuple(member[side] for member in link.members)
+                leaving[source].append(LinkPass(source, destination, index, model, cost, members))
         return leaving

@@ -8,6 +8,9 @@ and convolved by Fourier transform.
 The numeric error of a quantile is at most half a cell per term (`Truth.numeric_error_ms`); the
 probability beyond the grid counts as infinitely late. Not in it, because it depends on other
 traffic: waiting in the queue of a rate limit, and links that keep the order of all packets.
+
+Where there are several ways or members of a bundle, it is the truth of an echo whose flow is drawn
+by lot: each branch as probable as the others.
 """
 
 import math
@@ -18,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pathbudget.agents.lab.link import NORMAL_CUT, DirectionModel, VariationKind
-from pathbudget.agents.lab.topology import LinkPass
+from pathbudget.agents.lab.mixture import Legs, Models, legs, mixture
 from pathbudget.agents.lab.world import World
 
 if TYPE_CHECKING:
@@ -80,11 +83,11 @@ class Truth:
 def truth(world: World, *, octets: int = ECHO_OCTETS) -> dict[Key, Truth]:
     """The truth for every (region, site). `octets` is the size of the echo as an IP packet."""
     loops = {
-        (region, site): world.path(region, site) + world.path(site, region)
+        (region, site): (*legs(world, region, site), *legs(world, site, region))
         for region in world.regions
         for site in world.sites
     }
-    return _truth_of_all(loops, octets)
+    return _truth_of_all(world, loops, octets)
 
 
 def one_way_truth(world: World, *, octets: int = ECHO_OCTETS) -> dict[Key, Truth]:
@@ -92,47 +95,78 @@ def one_way_truth(world: World, *, octets: int = ECHO_OCTETS) -> dict[Key, Truth
     says of the round trip holds of one way here.
     """
     ways = {
-        pair: world.path(*pair)
+        pair: legs(world, *pair)
         for region in world.regions
         for site in world.sites
         for pair in ((region, site), (site, region))
     }
-    return _truth_of_all(ways, octets)
+    return _truth_of_all(world, ways, octets)
 
 
-def _truth_of_all(loops: Mapping[Key, list[LinkPass]], octets: int) -> dict[Key, Truth]:
-    models = {
-        (step.source, step.destination): step.model for loop in loops.values() for step in loop
+def _truth_of_all(world: World, loops: Mapping[Key, Legs], octets: int) -> dict[Key, Truth]:
+    mixtures = {key: mixture(world.next_hops, loop) for key, loop in loops.items()}
+    grid = Grid.for_loops(models for loop in mixtures.values() for models in loop)
+    random = {
+        model for loop in mixtures.values() for models in loop for model in models
+        if is_random(model)
+    }  # fmt: skip
+    spectra = {model: grid.spectrum(model) for model in random}
+    return {
+        key: _mixed(
+            [(share, _truth_of(models, octets, grid, spectra)) for models, share in loop.items()]
+        )
+        for key, loop in mixtures.items()
     }
-    grid = Grid.for_loops(loops.values())
-    spectra = {key: grid.spectrum(model) for key, model in models.items() if is_random(model)}
-    return {key: _truth_of(loop, octets, grid, spectra) for key, loop in loops.items()}
 
 
 def _truth_of(
-    loop: list[LinkPass],
+    loop: Models,
     octets: int,
     grid: "Grid",
-    spectra: "Mapping[Key, NDArray[numpy.complex128]]",
+    spectra: "Mapping[DirectionModel, NDArray[numpy.complex128]]",
 ) -> Truth:
     import numpy
 
-    constant = sum(step.model.delay_ns + serialisation_ns(step.model, octets) for step in loop)
-    taken = [step for step in loop if is_random(step.model)]
+    constant = sum(model.delay_ns + serialisation_ns(model, octets) for model in loop)
+    taken = [model for model in loop if is_random(model)]
     spectrum = numpy.ones(CELLS + 1, dtype=numpy.complex128)
-    for step in taken:
-        spectrum *= spectra[step.source, step.destination]
+    for model in taken:
+        spectrum *= spectra[model]
     # Twice as many points as cells: what would wrap around is beyond the grid, and cut off.
     cells = numpy.fft.irfft(spectrum, 2 * CELLS).clip(0)
     # Every term starts `grid.before` cells below zero; a path of fewer terms starts later.
     start = constant - len(taken) * grid.before * grid.cell_ns
     return Truth(
-        minimum_ms=(constant - sum(_below(step.model) for step in taken)) / 1e6,
-        loss=1 - math.prod(1 - step.model.loss_probability for step in loop),
+        minimum_ms=(constant - sum(_below(model) for model in taken)) / 1e6,
+        loss=1 - math.prod(1 - model.loss_probability for model in loop),
         cell_ms=grid.cell_ns / 1e6,
         terms=len(taken),
         start_ms=start / 1e6,
         cells=cells[:CELLS],
+    )
+
+
+def _mixed(parts: list[tuple[float, Truth]]) -> Truth:
+    """Of an echo whose flow is drawn by lot: what is answered is the mixture of its ways."""
+    import numpy
+
+    if len(parts) == 1:
+        return parts[0][1]
+    answered = sum(share * (1 - one.loss) for share, one in parts)
+    cell = parts[0][1].cell_ms
+    start = min(one.start_ms for _, one in parts)
+    shifts = [round((one.start_ms - start) / cell) for _, one in parts]
+    cells = numpy.zeros(CELLS + max(shifts))
+    for (share, one), shift in zip(parts, shifts, strict=True):
+        weight = share * (1 - one.loss) / answered if answered else share
+        cells[shift : shift + CELLS] += weight * one.cells
+    return Truth(
+        minimum_ms=min(one.minimum_ms for _, one in parts),
+        loss=1 - answered,
+        cell_ms=cell,
+        terms=max(one.terms for _, one in parts) + 1,
+        start_ms=start,
+        cells=cells,
     )
 
 
@@ -165,12 +199,12 @@ class Grid:
     before: int
 
     @classmethod
-    def for_loops(cls, loops: Iterable[list[LinkPass]]) -> "Grid":
+    def for_loops(cls, loops: Iterable[Models]) -> "Grid":
         """As fine as the widest round trip allows."""
         widths: list[float] = []
         lowest = 0
         for loop in loops:
-            random = [step.model for step in loop if is_random(step.model)]
+            random = [model for model in loop if is_random(model)]
             deepest = max((_below(model) for model in random), default=0)
             lowest = max(lowest, deepest)
             above = _reach_above(random)

@@ -5,11 +5,20 @@ Everything that follows from the definition (paths, addresses) is here; nothing 
 """
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from pathbudget.agents.lab.routing import NextHops, Routing, shortest_delay
 from pathbudget.agents.lab.topology import LinkPass, NodeKind, Topology
+from pathbudget.agents.lab.ways import (
+    Way,
+    address_links,
+    addresses_by_hop,
+    check,
+    steps_by_hop,
+    ways,
+)
 from pathbudget.probes.record import AddressFamily
 
 
@@ -33,25 +42,95 @@ class World(Topology):
 
     @cached_property
     def next_hops(self) -> NextHops:
-        """``next_hops[at][to]`` is the link direction that a packet takes; absent: unreachable."""
+        """``next_hops[at][to]`` are the link directions that a packet may take, a preferred one
+        first and mostly alone; absent: unreachable."""
         return self.routing(self)
 
     def path(self, source: str, destination: str) -> list[LinkPass]:
-        """Link directions from one node to another, as the kernels will forward.
+        """Link directions from one node to another, as the kernels will forward; where there are
+        several ways, the preferred one (`ways` has all).
 
         Raises LookupError when there is no way, or the static routes go in a circle.
         """
         taken: list[LinkPass] = []
         at = source
         while at != destination:
-            step = self.next_hops[at].get(destination)
-            if step is None:
+            steps = self.next_hops[at].get(destination)
+            if not steps:
                 raise LookupError(f"no way from {source} to {destination}: it ends at {at}")
             if len(taken) >= len(self.nodes):
                 raise LookupError(f"packets from {source} to {destination} go in a circle at {at}")
-            taken.append(step)
-            at = step.destination
+            taken.append(steps[0])
+            at = steps[0].destination
         return taken
+
+    def ways(self, source: str, destination: str) -> list[Way]:
+        """All ways, the preferred one first. Raises LookupError where `path` does, and where
+        there are too many to list.
+        """
+        check(self.next_hops, source, destination)
+        return ways(self.next_hops, source, destination)
+
+    def paths(
+        self, source: str, destination: str, family: AddressFamily = AddressFamily.IPV4
+    ) -> frozenset[tuple[str, ...]]:
+        """The true path set: who answers at hop limits 1, 2, ... on each way, the destination
+        itself last; an empty text where nobody does. Raises LookupError as `ways`.
+        """
+        return frozenset(
+            tuple(self.answer_of(step, family) for step in way)
+            for way in self.ways(source, destination)
+        )
+
+    def hops(
+        self, source: str, destination: str, family: AddressFamily = AddressFamily.IPV4
+    ) -> list[frozenset[str]]:
+        """Who may answer at hop limits 1, 2, ...; also where there are too many ways to list."""
+        return addresses_by_hop(self._steps(source, destination), self._answers(family))
+
+    def hop_links(
+        self, source: str, destination: str, family: AddressFamily = AddressFamily.IPV4
+    ) -> frozenset[tuple[int, str, str]]:
+        """Every true link (hop limit, address there, address at the next hop limit)."""
+        steps = self._steps(source, destination)
+        return address_links(self.next_hops, steps, destination, self._answers(family))
+
+    def _steps(self, source: str, destination: str) -> list[list[LinkPass]]:
+        check(self.next_hops, source, destination)
+        return steps_by_hop(self.next_hops, source, destination)
+
+    def _answers(self, family: AddressFamily) -> Callable[[LinkPass], str]:
+        return lambda step: self.answer_of(step, family)
+
+    def answer_of(self, step: LinkPass, family: AddressFamily = AddressFamily.IPV4) -> str:
+        """The address that answers a packet that came by `step` and goes no further.
+
+        Routers answer IPv4 from the interface that it came in by, IPv6 from their own address:
+        Linux has no such choice there. Regions and sites are what they are addressed by. Empty:
+        a silent router.
+        """
+        node = self.nodes[step.destination]
+        if node.hop.silent:
+            return ""
+        if node.kind is not NodeKind.ROUTER or family is AddressFamily.IPV6:
+            return self.address_of(node.name, family)
+        return self.far_address(step, family)
+
+    def far_address(self, step: LinkPass, family: AddressFamily) -> str:
+        """The address of the interface at which a packet on `step` arrives."""
+        ends = self.link_addresses(step.link, family)
+        return ends[1 if self.links[step.link].b == step.destination else 0]
+
+    @cached_property
+    def parallels(self) -> list[int]:
+        """For every link, how many links before it have the same ends."""
+        counts: dict[frozenset[str], int] = {}
+        numbers: list[int] = []
+        for link in self.links:
+            ends = frozenset((link.a, link.b))
+            numbers.append(counts.get(ends, 0))
+            counts[ends] = numbers[-1] + 1
+        return numbers
 
     @cached_property
     def _positions(self) -> dict[str, int]:

@@ -11,6 +11,7 @@ from pathbudget.agents.lab.topology import (
     NodeKind,
     StaticRoute,
 )
+from pathbudget.agents.lab.ways import check
 from pathbudget.agents.lab.world import World
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.entry import did_you_mean, show
@@ -26,11 +27,12 @@ def build_world(
     routes: Iterable[StaticRoute] = (),
     seed: int = 1,
     routing: Routing = shortest_delay,
+    ecmp: bool = False,
 ) -> World:
     """A checked world, built in Python. Raises ConfigError with every fault."""
     listed = list(nodes)
     by_name = {node.name: node for node in listed}
-    world = World(by_name, tuple(links), tuple(routes), seed, routing)
+    world = World(by_name, tuple(links), tuple(routes), ecmp, seed, routing)
     faults = faults_of(world, listed)
     if faults:
         raise ConfigError([Fault("world", *fault) for fault in faults])
@@ -70,8 +72,9 @@ def _links(world: World) -> Iterator[Found]:
         pair = frozenset((link.a, link.b))
         if link.a == link.b:
             yield where, f"{show(link.a)} at both ends", "two different nodes"
-        elif pair in pairs:
-            yield where, f"the same two nodes as link[{pairs[pair]}]", "one link between two nodes"
+        elif pair in pairs and not all(_is_router(world, name) for name in pair if not unknown):
+            problem = f"the same two nodes as link[{pairs[pair]}]"
+            yield where, problem, "one link between two nodes, but for two routers"
         elif not unknown and not any(_is_router(world, name) for name in pair):
             yield where, "no router at either end", "a router at one end at least"
         pairs.setdefault(pair, number)
@@ -109,7 +112,7 @@ def _ways(world: World) -> Iterator[Found]:
         for site in world.sites:
             for source, destination in ((region, site), (site, region)):
                 try:
-                    world.path(source, destination)
+                    check(world.next_hops, source, destination)
                 except LookupError as error:
                     yield "link", str(error.args[0]), "a way there and back for every pair"
 

@@ -1,10 +1,12 @@
 """Reads a World from TOML. docs/lab.md has every key.
 
 [[region]]  name, carrier, latitude, longitude
-[[router]]  name, carrier, asn, latitude, longitude
+[[router]]  name, carrier, asn, latitude, longitude, ecmp, balancing, icmp_rate, silent, mpls,
+            interface, nat
 [[site]]    name, carrier, latitude, longitude, responder, reflector,
             clock = {offset, ppm, step, step_after, stated_error}
-[[link]]    between, delay, variation, loss, bursts, rate, queue, reorder, order, cost,
+[[link]]    between, delay, variation, loss, bursts, rate, queue, reorder, order, silent_mtu,
+            cost, name, mtu, members,
             forward = {...} and reverse = {...} for keys that differ by direction
 [[route]]   at, to, via
 """
@@ -13,7 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pathbudget.agents.lab.clock_file import read_clock
-from pathbudget.agents.lab.link_file import read_link
+from pathbudget.agents.lab.hop_file import HOP_KEYS, read_hop
+from pathbudget.agents.lab.link_file import read_link, yes_or_no
 from pathbudget.agents.lab.topology import Node, NodeKind, StaticRoute
 from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_check import faults_of
@@ -22,10 +25,11 @@ from pathbudget.sites.entry import Entry, Interval, show
 from pathbudget.sites.toml_reader import parse_toml, read_text
 
 TABLES = ("region", "router", "site", "link", "route")
-PLACE_KEYS = ("name", "carrier", "latitude", "longitude")
+TOP_KEYS = ("seed", "ecmp")
+PLACE_KEYS = ("name", "carrier", "latitude", "longitude", "ecmp")
 KEYS = {
     NodeKind.REGION: PLACE_KEYS,
-    NodeKind.ROUTER: (*PLACE_KEYS, "asn"),
+    NodeKind.ROUTER: (*PLACE_KEYS, "asn", *HOP_KEYS),
     NodeKind.SITE: (*PLACE_KEYS, "responder", "reflector", "clock"),
 }
 LATITUDE = Interval(-90, 90, "degrees north, -90 to 90")
@@ -50,7 +54,7 @@ def parse_world(text: str, file: str = "world.toml") -> World:
     if document is None:
         raise ConfigError(faults)
     top = Entry(file, document, lambda key: key, faults)
-    top.only((*TABLES, "seed"))
+    top.only((*TABLES, *TOP_KEYS))
     nodes = [_node(entry, kind) for kind in NodeKind for entry in _entries(top, kind)]
     links = [link for entry in _entries(top, "link") if (link := read_link(entry))]
     routes = [_route(entry) for entry in _entries(top, "route")]
@@ -59,7 +63,8 @@ def parse_world(text: str, file: str = "world.toml") -> World:
         {node.name: node for node in nodes},
         tuple(links),
         tuple(routes),
-        1 if seed is None else seed,
+        ecmp=yes_or_no(top, "ecmp") or False,
+        seed=1 if seed is None else seed,
     )
     if not faults:
         faults += [Fault(file, *found) for found in faults_of(world, nodes)]
@@ -95,18 +100,12 @@ def _node(entry: Entry, kind: NodeKind) -> Node:
         asn=asn,
         latitude=entry.number("latitude", LATITUDE),
         longitude=entry.number("longitude", LONGITUDE),
-        responder=_yes_or_no(entry, "responder") is not False,
-        reflector=_yes_or_no(entry, "reflector"),
+        responder=yes_or_no(entry, "responder") is not False,
+        reflector=yes_or_no(entry, "reflector"),
         clock=read_clock(entry),
+        ecmp=yes_or_no(entry, "ecmp"),
+        hop=read_hop(entry),
     )
-
-
-def _yes_or_no(entry: Entry, key: str) -> bool | None:
-    value = entry.values.get(key)
-    if value is None or isinstance(value, bool):
-        return value
-    entry.fault(key, f"{show(value)} is neither", "true or false")
-    return None
 
 
 def _route(entry: Entry) -> StaticRoute:

@@ -39,7 +39,7 @@ def emulator_with(octets: bytes, age_ns: int, *, from_router: bool) -> Emulator:
     """One frame of node ``here`` that the kernel stamped `age_ns` ago is in the ring."""
     emulator = Emulator.__new__(Emulator)
     setup = DirectionSetup(
-        "here", "there", 1, 2, from_router, False, "seed", DirectionModel(DELAY_NS)
+        "here", "there", 1, 2, from_router, False, "seed", (DirectionModel(DELAY_NS),)
     )
     emulator.tracks = {1: Track(setup, len)}
     emulator.ring = ListRing([(1, time.time_ns() - age_ns, octets)])  # type: ignore[assignment]
