@@ -13,6 +13,7 @@ import importlib
 import os
 import socket
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,37 @@ from typing import Any
 import msgspec
 
 from pathbudget.probes.channels import PLAIN, PacketOptions
+from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily, Failure
-from pathbudget.probes.trace.contract import Flow, FlowPacket, PathBatch, PathChannel, TraceProtocol
+from pathbudget.probes.trace.contract import (
+    Flow,
+    FlowPacket,
+    PathArrival,
+    PathBatch,
+    PathChannel,
+    TraceProtocol,
+)
+from pathbudget.probes.trace.session_opening import TraceSession
 from pathbudget.probes.trace.wire import build, read
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "probes"))
 NAMESPACES = importlib.import_module("namespace_child")
 V4, V6 = AddressFamily.IPV4, AddressFamily.IPV6
 FAR = {V4: "10.3.0.2", V6: "fd03::2"}
-OPEN_PORT, NARROW = 8080, 1_400
+OPEN_PORT, NARROW, SOON = 8080, 1_400, 0.03
 Told = dict[str, Any]
+
+
+NO_WAITING = {"ipv6/conf/default/accept_dad": 0, "ipv6/conf/all/accept_dad": 0}
+"""Link-local addresses can be used at once."""
+
+
+def apply(settings: dict[str, int]) -> None:
+    for name, value in settings.items():
+        with contextlib.suppress(OSError):  # some are not in every namespace
+            Path(f"/proc/sys/net/{name}").write_text(str(value))
 
 
 def part(number: int, ready: int, done: int) -> None:
@@ -42,10 +62,12 @@ def part(number: int, ready: int, done: int) -> None:
     os.write(ready, b"1")
     os.read(done, 1)
     settings = {"ipv4/icmp_ratelimit": 0, "ipv6/icmp/ratelimit": 0, "ipv4/icmp_msgs_per_sec": 10**6}
-    settings |= {"ipv4/icmp_msgs_burst": 10**5, "ipv4/ip_forward": 1, "ipv6/conf/all/forwarding": 1}
-    for name, value in settings.items():
-        with contextlib.suppress(OSError):  # some are not in every namespace
-            Path(f"/proc/sys/net/{name}").write_text(str(value))
+    settings |= NO_WAITING | {
+        "ipv4/icmp_msgs_burst": 10**5,
+        "ipv4/ip_forward": 1,
+        "ipv6/conf/all/forwarding": 1,
+    }
+    apply(settings)
     with IPRoute() as ip:
         NAMESPACES.address(ip, "near", f"10.{number}.0.2", f"fd0{number}::2")
         if number < 3:
@@ -60,14 +82,22 @@ def part(number: int, ready: int, done: int) -> None:
                 end = 2 if forth else 1
                 ip.route("add", dst=f"10.{other}.0.0/24", gateway=f"10.{gateway}.0.{end}")
                 ip.route("add", dst=f"fd0{other}::/64", gateway=f"fd0{gateway}::{end}")
-    listeners = [
-        socket.create_server((address, OPEN_PORT), family=kind)
-        for address, kind in (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))
-    ]
+    for address, kind in (("0.0.0.0", socket.AF_INET), ("::1", socket.AF_INET6)):
+        address = f"fd0{number}::2" if kind == socket.AF_INET6 else address
+        listener = socket.create_server((address, OPEN_PORT), family=kind)
+        threading.Thread(target=echo, args=(listener,), daemon=True).start()
     os.write(ready, b"2")
     os.read(done, 1)
-    del listeners
     os._exit(0)
+
+
+def echo(listener: socket.socket) -> None:
+    """Say what is said, on one connection after the other."""
+    while True:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            while data := connection.recv(100):
+                connection.sendall(data)
 
 
 def build_chain() -> list[int]:
@@ -75,6 +105,7 @@ def build_chain() -> list[int]:
     from pyroute2 import IPRoute
 
     NAMESPACES.enter_namespaces()
+    apply(NO_WAITING)
     pids: list[int] = []
     ends: list[tuple[int, int]] = []
     for number in range(1, 4):
@@ -123,10 +154,16 @@ class Trace:
     ) -> None:
         self.family = family
         self.batches: list[PathBatch] = []
-        channel = network.open_paths(family, self.batches.append, packet, privileged=privileged)
+        self.feed: Callable[[PathArrival], object] = bool
+        channel = network.open_paths(family, self._listen, packet, privileged=privileged)
         assert channel is not None
         self.channel: PathChannel = channel
         self.keys: list[int | Failure] = []
+
+    def _listen(self, batch: PathBatch) -> None:
+        self.batches.append(batch)
+        for arrival in batch.arrivals:
+            self.feed(arrival)
 
     def flow(self, protocol: TraceProtocol, key: int = 40_001, port: int = 0) -> Flow:
         address = FAR[self.family]
@@ -196,9 +233,11 @@ async def many(network: SystemNetwork) -> Told:
     trace.close()
     pairs = {(one["key"], one["from"]) for one in told["answers"]}
     keys = {key for key, _ in told["sent"]}
-    return {"pairs": len(pairs), "stamps": len(keys), "unstamped": sum(
-        one["stamp"] is None for one in told["answers"]
-    )}
+    return {
+        "pairs": len(pairs),
+        "stamps": len(keys),
+        "unstamped": sum(one["stamp"] is None for one in told["answers"]),
+    }
 
 
 async def plain(network: SystemNetwork, family: AddressFamily) -> Told:
@@ -241,6 +280,51 @@ async def marked(network: SystemNetwork) -> Told:
     return {"class": arrival.data[8 + 1], "said": said}
 
 
+class Talk:
+    """The connection of a trace, which is then used as any other."""
+
+    def __init__(self, trace: Trace, network: SystemNetwork, port: int) -> None:
+        self.ready: list[Failure | None] = []
+        self.came = b""
+        place = (FAR[trace.family], port)
+        self.session = TraceSession(
+            network, trace.channel, SystemClock(), place, trace.family, self.ready.append
+        )
+        self.session.received = self.received  # type: ignore[method-assign]
+
+    def received(self, data: bytes, kernel_unix_ns: int | None) -> None:
+        del kernel_unix_ns
+        self.came += data
+
+
+async def session(network: SystemNetwork, family: AddressFamily) -> Told:
+    trace = Trace(network, family)
+    talk = Talk(trace, network, OPEN_PORT)
+    trace.feed = talk.session.see
+    for _ in range(200):
+        await asyncio.sleep(0.01)
+        if talk.ready:
+            break
+    segments = talk.session.segments
+    assert segments is not None
+    said = [str(one) for one in talk.ready] + [segments.ready, segments.exact]
+    trace.send([talk.session.build(hop, 600 + hop) for hop in range(1, 5)])
+    await asyncio.sleep(SOON)
+    connection = talk.session._connection
+    assert connection is not None
+    connection.send(b"hello")
+    await asyncio.sleep(SOON)
+    trace.send([talk.session.build(hop, 610 + hop) for hop in range(1, 5)])
+    await asyncio.sleep(SOON)
+    connection.send(b" again")
+    await asyncio.sleep(SOON)
+    told = await trace.heard(0)
+    talk.session.close()
+    await asyncio.sleep(SOON)
+    trace.close()
+    return told | {"said": said, "echo": talk.came.decode(), "info": str(connection.info())}
+
+
 async def foreign(network: SystemNetwork) -> Told:
     """Other people's pings and connections wake nobody."""
     trace = Trace(network, V4)
@@ -270,6 +354,7 @@ SCENARIOS: dict[str, Callable[[SystemNetwork], Awaitable[Told]]] = {
         for family in (V4, V6)
         for word in ("raw", "plain")
     },
+    **{f"session_{family}": lambda network, f=family: session(network, f) for family in (V4, V6)},
     "many": many,
     "marked": marked,
     "foreign": foreign,
