@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pathbudget.analysis.quantiles import loss_interval
+from pathbudget.analysis.proportion import clopper_pearson
 
 
 class HopVerdict(StrEnum):
@@ -66,8 +66,8 @@ def judge_hops(
 
 
 def _judged(hop: Hop, later: Sequence[Hop], *, reached: bool, confidence: float) -> JudgedHop:
-    low, _ = loss_interval(hop.missing, hop.sent, confidence)
-    bounds = [loss_interval(one.missing, one.sent, confidence) for one in later if one.sent]
+    low, _ = clopper_pearson(hop.missing, hop.sent, confidence)
+    bounds = [clopper_pearson(one.missing, one.sent, confidence) for one in later if one.sent]
     if hop.missing == 0 or not hop.sent:
         return JudgedHop(hop, HopVerdict.CLEAN if hop.sent else HopVerdict.UNDECIDED, 0.0)
     if bounds and low > min(high for _, high in bounds):

@@ -19,6 +19,7 @@ BUG, INTERRUPTED = 70, 130
 COMMANDS: tuple[str, ...] = (
     "check",
     "ping",
+    "trace",
     "run",
     "demo",
     "import_results",

@@ -145,12 +145,12 @@ def ping(
         hosts=[parse_ping_host(text) for text in dict.fromkeys(hosts)],
         probe=probe.value if probe else "",
         stamp=stamp,
-        family=_family(source, ipv4=ipv4, ipv6=ipv6),
-        interval_ns=_duration("--interval", interval),
+        family=family_of(source, ipv4=ipv4, ipv6=ipv6),
+        interval_ns=duration_of("--interval", interval),
         schedule=ScheduleKind(schedule.value),
-        timeout_ns=_duration("--timeout", timeout) if timeout else None,
+        timeout_ns=duration_of("--timeout", timeout) if timeout else None,
         count=count,
-        duration_ns=_duration("--duration", duration) if duration else None,
+        duration_ns=duration_of("--duration", duration) if duration else None,
         size=size,
         dscp=dscp,
         interface=interface,
@@ -163,7 +163,7 @@ def ping(
         load=_load(load, load_for),
     )
     check(options)
-    _measure(options, every_ns=_duration("--every", every), as_json=as_json)
+    _measure(options, every_ns=duration_of("--every", every), as_json=as_json)
 
 
 def _measure(options: "PingOptions", *, every_ns: int, as_json: bool) -> None:
@@ -185,7 +185,8 @@ def _end(session: "Session", options: "PingOptions") -> None:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
 
 
-def _duration(option: str, text: str) -> int:
+def duration_of(option: str, text: str) -> int:
+    """What an option says, in nanoseconds; exits with a message where it is no time at all."""
     from pathbudget.agents.units import parse_duration_ns
 
     try:
@@ -202,7 +203,7 @@ def _load(rate: str | None, lasts: str) -> "Load | None":
 
     if rate is None:
         return None
-    lasts_ns = _duration("--load-for", lasts)
+    lasts_ns = duration_of("--load-for", lasts)
     if lasts_ns > LONGEST_NS:
         raise fail(f"--load-for: {lasts} is longer than 60s", ExitCode.USAGE)
     try:
@@ -211,7 +212,7 @@ def _load(rate: str | None, lasts: str) -> "Load | None":
         raise fail(f"--load: {error}", ExitCode.USAGE) from None
 
 
-def _family(source: str | None, *, ipv4: bool, ipv6: bool) -> "AddressFamily | None":
+def family_of(source: str | None, *, ipv4: bool, ipv6: bool) -> "AddressFamily | None":
     """Asked for, or that of the address to send from."""
     from pathbudget.agents.campaign.epochs import literal_family
     from pathbudget.probes.record import AddressFamily

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Protocol
 
 from rich.console import Console
 
@@ -121,14 +122,21 @@ async def _run(
             sys.stderr.write(f"{session.notice}\n{session.remedy}\n")
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, _end, session)
+            loop.add_signal_handler(number, end, session)
         await session.run(display)
     finally:
         network.close()
     return session
 
 
-def _end(session: Session) -> None:
+class Stoppable(Protocol):
+    """Something that runs until it is told to end."""
+
+    def stop(self) -> None:
+        """Be told so."""
+
+
+def end(session: Stoppable) -> None:
     """End the run. A second signal ends the process at once, whatever it waits for; one that comes
     with the first (from the terminal and from a parent, say) is the same one.
     """
