@@ -96,6 +96,7 @@ class Labels:
         port: int | None = None,
         duration_ns: int = 0,
         counters: dict[str, int] | None = None,
+        options: dict[str, str | int | float | bool | None] | None = None,
     ) -> Measurement:
         """The envelope of `samples`."""
         family, address = family_of(result), address_of(result)
@@ -112,6 +113,7 @@ class Labels:
             address=address,
             family=family,
             duration_ns=duration_ns,
+            options=options or {},
             schedule=self.schedule[result.step],
             imported_from=self.file,
             software=self.software[result.fw],

@@ -98,6 +98,34 @@ class HopReply(msgspec.Struct, gc=False, frozen=True, rename={"origin": "from"})
     dup: bool | int = False
     x: str = ""
     error: str = ""
+    ittl: Hops | None = None
+    """Hop limit of the packet as it was quoted, where it is not 1."""
+    mtu: int | None = None
+    icmpext: msgspec.Raw = msgspec.Raw()
+    """ICMP extensions (RFC 4884), read apart: a strange one spoils no answer."""
+
+
+class LabelEntry(msgspec.Struct, gc=False, frozen=True):
+    """One entry of an MPLS label stack (RFC 4950)."""
+
+    label: int
+    exp: int
+    s: int
+    ttl: int
+
+
+class Extension(msgspec.Struct, gc=False, frozen=True, rename={"kind": "class", "sub": "type"}):
+    """One object of an ICMP extension; class 1, type 1 is a label stack."""
+
+    kind: int = 0
+    sub: int = 0
+    mpls: list[LabelEntry] = []
+
+
+class Extensions(msgspec.Struct, gc=False, frozen=True):
+    """``icmpext`` of an answer."""
+
+    obj: list[Extension] = []
 
 
 class Hop(msgspec.Struct, gc=False, frozen=True):
@@ -108,8 +136,11 @@ class Hop(msgspec.Struct, gc=False, frozen=True):
     error: str = ""
 
 
-class Traceroute(msgspec.Struct, kw_only=True):
-    """``traceroute``. In firmware 1 `result` is the text that the command printed."""
+class Traceroute(msgspec.Struct, kw_only=True, rename={"origin": "from"}):
+    """``traceroute``. In firmware 1 `result` is the text that the command printed.
+
+    `origin` and `src_addr` are the probe's own addresses, known so as not to be stored.
+    """
 
     fw: Id = 0
     lts: int | None = None
@@ -118,6 +149,11 @@ class Traceroute(msgspec.Struct, kw_only=True):
     dst_addr: str | None = None
     proto: str = ""
     af: int | None = None
+    size: int | None = None
+    paris_id: int | None = None
+    """Number of the flow; 0 is classic traceroute, where every packet is a flow of its own."""
+    origin: str | None = None
+    src_addr: str | None = None
     result: list[Hop] | str | None = None
     msm_id: Id
     prb_id: Id

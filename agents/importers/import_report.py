@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pathbudget.probes.record import Sample
+from pathbudget.probes.record import Metric, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,10 @@ class ImportReport:
     """Results that could not be read."""
     late: int = 0
     duplicates: int = 0
-    hop_replies: int = 0
-    """Replies of routers on the way, in traceroutes; not imported."""
+    hop_samples: int = 0
+    """Samples of packets to the hops of traceroutes, which are among `samples`."""
+    hop_unanswered: int = 0
+    """How many of those have no number; they are in no count of `failures`."""
     reconstructed: int = 0
     """Samples worked out of minimum, mean and maximum (oldest firmware)."""
     inconsistent: int = 0
@@ -68,7 +70,7 @@ class ImportReport:
     @property
     def numbers(self) -> int:
         """Samples that have a value."""
-        return self.samples - self.failures.total()
+        return self.samples - self.failures.total() - self.hop_unanswered
 
     def count(self, kind: str, samples: tuple[Sample, ...]) -> None:
         """Count one measurement made of a result of type `kind`."""
@@ -76,7 +78,10 @@ class ImportReport:
         self.types[kind] += 1
         self.samples += len(samples)
         for sample in samples:
-            if sample.failure is not None:
+            if sample.metric == Metric.HOP_RTT:
+                self.hop_samples += 1
+                self.hop_unanswered += sample.failure is not None
+            elif sample.failure is not None:
                 self.failures[f"{sample.failure.kind}/{sample.failure.stage}"] += 1
 
     def note(self, problem: Problem) -> None:

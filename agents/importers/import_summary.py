@@ -44,8 +44,9 @@ def _asides(counts: ImportReport) -> Iterator[str]:
     if counts.late or counts.duplicates:
         late = f"late replies, and {counts.duplicates:,} duplicates: no samples"
         yield _line("not counted", counts.late, late)
-    if counts.hop_replies:
-        yield _line("hop replies", counts.hop_replies, "of routers on the way: no samples")
+    if counts.hop_samples:
+        answered = f"samples of hops, {counts.hop_unanswered:,} unanswered: in no loss or delay"
+        yield _line("on the way", counts.hop_samples, answered)
     if counts.reconstructed:
         yield _line("worked out", counts.reconstructed, "samples, from minimum, mean, maximum")
     if counts.inconsistent:

@@ -162,7 +162,9 @@ class _File:
         if isinstance(result, Ping):
             return next(iter(read_pings([result], self._labels, self._report)), None)
         if isinstance(result, Traceroute):
-            return read_traceroute(result, self._labels, self._report)
+            return read_traceroute(
+                result, self._labels, self._report, keep_addresses=self._keep_addresses
+            )
         if isinstance(result, SslCert):
             return read_sslcert(result, self._labels, self._report)
         return read_totals(result, self._labels, self._report)

@@ -69,6 +69,14 @@ class FlowPath:
     """Smallest round trip of each hop, None where nobody answered."""
     labels: tuple[str, ...] = ()
     """MPLS stack by hop, empty text where there is none."""
+    sent: tuple[int, ...] = ()
+    """Packets sent with each hop limit; empty where that is not known."""
+    answered: tuple[int, ...] = ()
+    """How many of them were answered."""
+    gap: int | None = None
+    """Where the last hop is at an unknown distance (nobody answered for long, then one try with a
+    large hop limit was): index of the first of the silent hops, of which there may be any number.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ripe.atlas.sagan import Result, ResultParseError
 
-from pathbudget.probes.record import AddressFamily, Measurement
+from pathbudget.probes.record import AddressFamily, Measurement, Sample
 
 pytestmark = pytest.mark.needs("data")
 
@@ -56,8 +56,48 @@ def failures(measurement: Measurement) -> Counter[str]:
     return Counter(
         f"{sample.failure.kind}/{sample.failure.stage}"
         for sample in measurement.samples
-        if sample.failure is not None
+        if sample.failure is not None and sample.metric != "hop_rtt"
     )
+
+
+def check_hops(measurement: Measurement, known: Any) -> None:
+    """Every packet of every hop: who answered, when, and with which labels."""
+    by_limit: dict[int, list[Sample]] = {}
+    for sample in measurement.samples:
+        if sample.metric == "hop_rtt" and sample.part is not None:
+            by_limit.setdefault(sample.part, []).append(sample)
+    own = [(hop.index, hop.packets) for hop in known.hops if hop.packets]
+    assert sorted(by_limit) == [limit for limit, _ in own]
+    for limit, packets in own:
+        read = [(origin_of(one, measurement), milliseconds(one)) for one in by_limit[limit]]
+        own_addresses = {known.origin, known.source_address} - {known.destination_address}
+        theirs = [
+            ("masked" if packet.origin in own_addresses else packet.origin, packet.rtt)
+            for packet in packets
+        ]
+        assert read == theirs
+        stacks = [str((one.notes or {}).get("mpls", "")) for one in by_limit[limit]]
+        assert stacks == [labels_of(packet) for packet in packets]
+
+
+def origin_of(sample: Sample, measurement: Measurement) -> str | None:
+    """Who answered, as the file says it."""
+    if sample.failure is not None and sample.responder is None:
+        return None
+    return sample.responder or measurement.address
+
+
+def milliseconds(sample: Sample) -> float | None:
+    return None if sample.value_ns is None else round(sample.value_ns / 1e6, 3)
+
+
+def labels_of(packet: Any) -> str:
+    entries = [
+        f"{label['label']}/{label['exp']}/{label['s']}/{label['ttl']}"
+        for one in getattr(packet.icmp_header, "objects", None) or []
+        for label in one.get("mpls", []) or []
+    ]
+    return " ".join(entries)
 
 
 def check_ping(measurement: Measurement, known: Any) -> None:
@@ -77,6 +117,7 @@ def check_traceroute(measurement: Measurement, known: Any) -> None:
         details = [sample.failure.detail for sample in measurement.samples if sample.failure]
         assert details == known.last_hop_errors
         return
+    check_hops(measurement, known)
     answered = [
         packet.rtt
         for packet in hop.packets

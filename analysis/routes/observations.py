@@ -1,0 +1,166 @@
+"""Traces out of stored samples: one `PathObservation` for each.
+
+A trace is what its samples say (docs/probes/trace.md): of every packet one ``hop_rtt`` with flow,
+hop limit and responder, and of the destination one ``rtt`` or more, which carry the notes of the
+whole. Measurements are read one at a time and nothing of them is kept.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pathbudget.analysis.routes.model import FlowPath, PathObservation, PathSeries
+from pathbudget.probes.record import FailureKind, Measurement, Metric, Sample
+from pathbudget.probes.trace.contract import HopNote
+
+LONGEST_STEP = 16
+"""A hop limit that is so much larger than the one before it was a last try at the destination
+after a gap of silent hops, and says nothing of the hops between."""
+
+NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
+"""Failures of this host: no packet was sent, so no router was asked."""
+
+
+def observe(measurements: Iterable[Measurement]) -> Iterator[PathObservation]:
+    """The traces in `measurements`, in their order; measurements of other probes are passed over.
+
+    A trace of which no packet was sent is none.
+    """
+    for measurement in measurements:
+        yield from observations_of(measurement)
+
+
+def observations_of(measurement: Measurement) -> list[PathObservation]:
+    """The traces of one measurement, by the time they began."""
+    traces: dict[int, _Trace] = {}
+    for sample in measurement.samples:
+        if sample.metric == Metric.HOP_RTT and sample.part is not None:
+            traces.setdefault(sample.seq, _Trace()).add(sample, measurement.address)
+    if not traces:
+        return []
+    for sample in measurement.samples:
+        if sample.metric == Metric.RTT and sample.seq in traces:
+            traces[sample.seq].note(sample)
+    found = [trace.observation(measurement) for trace in traces.values() if trace.hops]
+    return sorted(found, key=lambda one: one.started_unix_ns)
+
+
+def series_of(measurement: Measurement, protocol: str = "") -> PathSeries:
+    """Whose path a measurement tells of."""
+    vantage, target = measurement.vantage, measurement.target
+    return PathSeries(
+        vantage=vantage.name,
+        region=vantage.region or vantage.name,
+        site=target.site or target.name,
+        target=target.name,
+        address=measurement.address,
+        family=measurement.family,
+        protocol=protocol or str(measurement.options.get("protocol") or ""),
+    )
+
+
+@dataclass(slots=True)
+class _Hop:
+    """Packets of one flow with one hop limit."""
+
+    sent: int = 0
+    answered: int = 0
+    responders: set[str] = field(default_factory=set[str])
+    shortest_ns: float | None = None
+    arrived: bool = False
+    stack: str = ""
+
+    def add(self, sample: Sample, address: str) -> None:
+        self.sent += 1
+        failure = sample.failure
+        if failure is not None and sample.responder is None:
+            return
+        self.answered += 1
+        self.arrived |= sample.responder is None
+        self.responders.add(sample.responder or address)
+        if sample.value_ns is not None:
+            before = self.shortest_ns
+            value = float(sample.value_ns)
+            self.shortest_ns = value if before is None else min(before, value)
+        if sample.notes:
+            self.stack = self.stack or str(sample.notes.get(HopNote.MPLS, ""))
+
+
+class _Trace:
+    """One trace on its way together."""
+
+    def __init__(self) -> None:
+        self.hops: dict[int | None, dict[int, _Hop]] = {}
+        self.started: int | None = None
+        self.ended = 0
+        self.confidence: float | None = None
+        self.protocol = ""
+
+    def add(self, sample: Sample, address: str) -> None:
+        """Take a packet on the way."""
+        failure, part = sample.failure, sample.part
+        if part is None or part < 1 or (failure is not None and failure.kind in NOT_SENT):
+            return
+        self._span(sample)
+        flow = self.hops.setdefault(sample.flow, {})
+        flow.setdefault(part, _Hop()).add(sample, address)
+
+    def note(self, sample: Sample) -> None:
+        """Take what the sample of the destination says of the whole."""
+        if sample.failure is None:
+            self._span(sample)
+        notes = sample.notes or {}
+        confidence = notes.get(HopNote.CONFIDENCE)
+        if isinstance(confidence, float) and notes.get(HopNote.COMPLETE, True):
+            self.confidence = confidence
+        self.protocol = self.protocol or str(notes.get(HopNote.PROTOCOL, ""))
+
+    def _span(self, sample: Sample) -> None:
+        sent = sample.sent_unix_ns
+        self.started = sent if self.started is None else min(self.started, sent)
+        self.ended = max(self.ended, sent + (sample.value_ns or 0))
+
+    def _foreign_end(self, measurement: Measurement) -> int:
+        """Other tools stamp all packets with one time, and say how long the whole took."""
+        started = self.started or 0
+        return started + measurement.duration_ns if measurement.imported_from else started
+
+    def observation(self, measurement: Measurement) -> PathObservation:
+        """All flows, in the order of their keys."""
+        flows = sorted(self.hops.items(), key=lambda item: (item[0] is None, item[0] or 0))
+        return PathObservation(
+            series=series_of(measurement, self.protocol),
+            started_unix_ns=self.started or measurement.started_unix_ns,
+            ended_unix_ns=max(self.ended, self._foreign_end(measurement)),
+            flows=tuple(_flow_path(flow, hops) for flow, hops in flows),
+            confidence=self.confidence,
+            measurement=measurement.id,
+        )
+
+
+def _flow_path(flow: int | None, hops: dict[int, _Hop]) -> FlowPath:
+    """Hops from 1 to the first that is the destination, or to the last that was tried.
+
+    What was sent with a larger hop limit reached the destination too, or died where nobody speaks.
+    """
+    arrived = min((limit for limit, hop in hops.items() if hop.arrived), default=None)
+    limits = [limit for limit in sorted(hops) if arrived is None or limit <= arrived]
+    leaps = len(limits) > 1 and limits[-1] - limits[-2] > LONGEST_STEP
+    near = limits[-2] if leaps else limits[-1]
+    row = [hops.get(limit, _SILENT) for limit in range(1, near + 1)]
+    gap = None
+    if leaps and hops[limits[-1]].responders:
+        gap = max((i for i, hop in enumerate(row, 1) if hop.responders), default=0)
+        row.append(hops[limits[-1]])
+    return FlowPath(
+        flow=flow,
+        hops=tuple(frozenset(hop.responders) for hop in row),
+        reached=arrived is not None,
+        hop_rtt_ns=tuple(hop.shortest_ns for hop in row),
+        labels=tuple(hop.stack for hop in row),
+        sent=tuple(hop.sent for hop in row),
+        answered=tuple(hop.answered for hop in row),
+        gap=gap,
+    )
+
+
+_SILENT = _Hop()
