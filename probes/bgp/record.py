@@ -30,6 +30,8 @@ class UpdateKind(StrEnum):
     PEER_UP = "peer_up"
     PEER_DOWN = "peer_down"
     """Everything that the peer had said is void (RFC 4271, 8.2)."""
+    END_OF_RIB = "end_of_rib"
+    """The table that a session begins with is complete (RFC 4724); `detail` is the family."""
 
 
 class RouteUpdate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -37,7 +39,8 @@ class RouteUpdate(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `id` is the same whenever the same news is read again. `time_unix_ns` is what the source says,
     `arrived_unix_ns` when we had it (equal for files); the first may lie in the future by mistake.
-    `prefix` is empty for news of the session. `as_path` is as received, prepends included.
+    `prefix` is empty for news of the session, `peer_address` too for news of the feed as a whole.
+    `as_path` is as received, prepends included.
     """
 
     id: str
