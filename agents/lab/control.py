@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from pathbudget.agents.lab.hop_work import HopSetup
 from pathbudget.agents.lab.link import DirectionModel
 from pathbudget.agents.lab.report import LabReport
 from pathbudget.probes.errors import LabError
@@ -41,6 +42,8 @@ class DirectionSetup(Line, frozen=True):
     models: tuple[DirectionModel, ...]
     link: int = 0
     """Which of the links of the world."""
+    addresses: bytes = b""
+    """The first twelve octets of its frames."""
 
 
 class Setup(Line, frozen=True):
@@ -48,6 +51,8 @@ class Setup(Line, frozen=True):
 
     directions: tuple[DirectionSetup, ...]
     real_time: bool = True
+    hops: tuple[HopSetup, ...] = ()
+    """Routers that treat packets in a way of their own."""
 
 
 class Change(Line, frozen=True):
@@ -60,10 +65,21 @@ class Change(Line, frozen=True):
     """The delay goes there from the one before, at an even pace, within so much."""
 
 
+class Mute(Line, frozen=True):
+    """From now on links lose the packets from or to this TCP port of an address, or no longer."""
+
+    address: str
+    port: int
+    muted: bool
+
+
 class Question(Line, frozen=True):
     """Every line after the first; each is answered with the report at that moment."""
 
     change: Change | None = None
+    hop: HopSetup | None = None
+    """From now on this router does so."""
+    mute: Mute | None = None
 
 
 class Answer(Line, frozen=True):

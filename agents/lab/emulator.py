@@ -17,12 +17,14 @@ configuration, then one line per question and answer (`control.py`).
 
 import gc
 import heapq
+import ipaddress
 import os
 import select
 import socket
+import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pathbudget.agents.lab.control import (
@@ -30,10 +32,13 @@ from pathbudget.agents.lab.control import (
     Change,
     DirectionSetup,
     LineSocket,
+    Mute,
     Question,
     Setup,
 )
 from pathbudget.agents.lab.direction import Direction, flow_key, member_of
+from pathbudget.agents.lab.frames import TCP, Spots
+from pathbudget.agents.lab.hop_work import HopWork, hop_works
 from pathbudget.agents.lab.namespaces import die_with_parent, precise_timers
 from pathbudget.agents.lab.report import BINS, DirectionCount, LabReport, bin_of
 from pathbudget.agents.lab.ring import Ring, sender
@@ -109,6 +114,7 @@ class Cause(NamedTuple):
     began: int
     node: str
     ends: tuple[bytes, bytes]
+    link: int | None = None
 
 
 class Emulator:
@@ -118,13 +124,15 @@ class Emulator:
         self.control = control
         self.ring = Ring()
         self.tracks = {one.enters: Track(one, sender(one.leaves)) for one in setup.directions}
+        self.hops = dict(hop_works(setup.hops))
+        self.mutes: dict[tuple[bytes, bytes], Mute] = {}
         self.scheduler = become_real_time() if setup.real_time else "other"
         self._heap: list[tuple[int, int, Track, bytes]] = []
         self._sequence = 0
         self._bias = 0
         self._bins = [0] * BINS
         self._largest = 0
-        self._unsent = self._unchained = self._clock_steps = 0
+        self._unsent = self._unchained = self._clock_steps = self._kept_back = 0
         self._spin = SPIN_NS if self.scheduler == "fifo" else 0
         self._window_end = self._window_count = 0
 
@@ -164,7 +172,8 @@ class Emulator:
             self._window_count += 1
             if not track.setup.into_router:
                 self._learn(now - due)
-            self._take_in(16, Cause(due, now, track.setup.destination, _ends(frame)))
+            setup = track.setup
+            self._take_in(16, Cause(due, now, setup.destination, _ends(frame), setup.link))
             now = clock()
 
     def _learn(self, error: int) -> None:
@@ -188,14 +197,41 @@ class Emulator:
             if abs(now - came) > AGE_LIMIT_NS:
                 came = now
                 self._clock_steps += 1
-            if cause and came <= now and _follows(frame, came, track, cause):
-                came = cause[0]
+            follows = cause and came <= now and _follows(frame, came, track, cause)
+            if cause and follows:
+                came = cause.due
             elif track.setup.from_router:
                 self._unchained += 1
-            due = track.due(came, frame)
+            if self.hops or self.mutes:
+                treated = self._treated(track, frame, cause if follows else None)
+                if treated is None:
+                    self._kept_back += 1
+                    continue
+            else:
+                treated = track, frame
+            due = treated[0].due(came, treated[1])
             if due is not None:
                 self._sequence += 1
-                heapq.heappush(self._heap, (due, self._sequence, track, frame))
+                heapq.heappush(self._heap, (due, self._sequence, *treated))
+
+    def _treated(
+        self, track: Track, frame: bytes, cause: Cause | None
+    ) -> tuple[Track, bytes] | None:
+        """What routers with peculiarities make of a frame; None: it never got onto the link."""
+        if self.mutes and _is_muted(frame, self.mutes):
+            return None
+        worker = self.hops.get(track.setup.source)
+        if worker:
+            way = worker.way(frame)
+            left = worker.leaving(frame, cause.link if cause else None)
+            if left is None:
+                return None
+            frame = left
+            if way is not None:
+                track = self.tracks[way]
+                frame = track.setup.addresses + frame[12:]
+        worker = self.hops.get(track.setup.destination)
+        return track, worker.entering(frame) if worker else frame
 
     def _converse(self) -> bool:
         """Answer the questions that came; False when there is nobody left to answer to."""
@@ -204,6 +240,10 @@ class Emulator:
             question = Question.decode(line)
             if question.change:
                 self._change(question.change)
+            if question.hop:
+                self.hops[question.hop.node] = HopWork(question.hop)
+            if question.mute:
+                self._mute(question.mute)
             self.control.send(Answer(self.report()).encode())
         return lines is not None
 
@@ -211,6 +251,13 @@ class Emulator:
         for track in self.tracks.values():
             if (track.setup.link, track.setup.source) == (change.link, change.source):
                 track.change(change)
+
+    def _mute(self, mute: Mute) -> None:
+        key = (ipaddress.ip_address(mute.address).packed, struct.pack("!H", mute.port))
+        if mute.muted:
+            self.mutes[key] = mute
+        else:
+            self.mutes.pop(key, None)
 
     def report(self) -> LabReport:
         """Everything known about this run so far."""
@@ -223,6 +270,7 @@ class Emulator:
             ring_drops=self.ring.drops(),
             unchained=self._unchained,
             clock_steps=self._clock_steps,
+            kept_back=self._kept_back,
             cpu_seconds=time.process_time(),
         )
 
@@ -234,6 +282,18 @@ def _follows(frame: bytes, came: int, track: Track, cause: Cause) -> bool:
     if not track.setup.from_router and _is_of_a_program(frame):
         return False  # it left when its stamp says, however soon after the delivery that was
     return _ends(frame)[1] in cause.ends
+
+
+def _is_muted(frame: bytes, mutes: Mapping[tuple[bytes, bytes], Mute]) -> bool:
+    spots = Spots(frame)
+    if spots.protocol != TCP or spots.short:
+        return False
+    at = spots.transport
+    ports = frame[at : at + 2], frame[at + 2 : at + 4]
+    return (spots.source_address, ports[0]) in mutes or (
+        spots.destination_address,
+        ports[1],
+    ) in mutes
 
 
 def _is_of_a_program(frame: bytes) -> bool:

@@ -18,6 +18,12 @@ from pathbudget.agents.lab.hop import Balancing
 from pathbudget.agents.lab.namespaces import inside, new_namespace, set_kernel_parameter
 from pathbudget.agents.lab.rtnetlink import NO_ARP, UP, RoutingSocket
 from pathbudget.agents.lab.topology import Link, LinkPass, Node, NodeKind
+from pathbudget.agents.lab.wiring import (
+    FIRST_INDEX,
+    hardware_address,
+    inner_index,
+    outer_name,
+)
 from pathbudget.agents.lab.world import World
 from pathbudget.probes.record import AddressFamily
 
@@ -26,8 +32,6 @@ WHOLE = {AddressFamily.IPV4: 32, AddressFamily.IPV6: 128}
 POINT_TO_POINT = {AddressFamily.IPV4: 31, AddressFamily.IPV6: 127}
 """RFC 3021, RFC 6164."""
 LOOPBACK = 1
-FIRST_INDEX = 1000
-"""Our interface indices start here: some kernels put tunnels of their own into a new namespace."""
 
 _SIOCETHTOOL = 0x8946
 _OFFLOADS = (0x17, 0x1F, 0x25)
@@ -173,10 +177,10 @@ class Fabric:
         ends = (self.spaces[link.a], self.spaces[link.b])
         count = self.world.parallels[number]
         parallel = f" #{count}" if count else ""
-        inner = (FIRST_INDEX + 2 * number, FIRST_INDEX + 2 * number + 1)
+        inner = (inner_index(number, 0), inner_index(number, 1))
         for own, space in enumerate(ends):
             other = ends[1 - own].node
-            self._plug_in(space, outer_name(number, other.name, count), number, own)
+            self._plug_in(space, outer_name(number, other.name, count), number, own, link.mtu)
             set_link_addresses(space, self.world, number, own)
             self.emulator.kernel.set_flags(inner[own], UP | NO_ARP)
             self.directions.append(
@@ -191,10 +195,11 @@ class Fabric:
                     seed=f"{self.world.seed} {space.node.name} > {other.name}{parallel}",
                     models=tuple(member[own] for member in link.members)
                     or ((link.forward, link.reverse)[own],),
+                    addresses=hardware_address(number, 1 - own) + hardware_address(number, own),
                 )
             )
 
-    def _plug_in(self, space: NodeSpace, name: str, number: int, end: int) -> None:
+    def _plug_in(self, space: NodeSpace, name: str, number: int, end: int, mtu: int | None) -> None:
         """A veth pair from a node to the emulator's namespace."""
         index = FIRST_INDEX + number
         space.kernel.veth(
@@ -202,25 +207,14 @@ class Fabric:
             index,
             hardware_address(number, end),
             f"{'ab'[end]}{number}",
-            FIRST_INDEX + 2 * number + end,
+            inner_index(number, end),
             self.emulator.descriptor,
         )
         space.kernel.flush()
+        if mtu:
+            space.kernel.set_mtu(index, mtu)
         space.kernel.set_flags(index, UP)
         space.names.append(name)
-
-
-def outer_name(number: int, neighbour: str, parallel: int = 0) -> str:
-    """Name of the node's end of a link: the neighbour's, where an interface can be called so.
-    Further links to the same neighbour have numbers."""
-    plain = all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in neighbour)
-    taken = parallel or neighbour in ("lo", "all", "default")
-    return neighbour if plain and len(neighbour) <= 15 and not taken else f"link{number}"
-
-
-def hardware_address(number: int, end: int) -> bytes:
-    """Locally administered address of the node's end of a link."""
-    return bytes((2, 0, number >> 8, number & 255, 0, end + 1))
 
 
 def switch_offloads_off(names: Iterable[str]) -> None:

@@ -12,10 +12,12 @@ LABELS = "a list of labels, like [24015, 16008] or [{label = 24015, class = 0, t
 MOST_LABELS = 8
 
 
-def read_hop(entry: Entry) -> Hop:
-    """The peculiarities of one router. Faults are noted in `entry`."""
+def read_hop(entry: Entry, balancing: Balancing = Balancing.PORTS) -> Hop:
+    """The peculiarities of one router; `balancing` where it does not say. Faults are noted in
+    `entry`.
+    """
     return Hop(
-        balancing=choice(entry, "balancing", Balancing, Balancing.PORTS),
+        balancing=choice(entry, "balancing", Balancing, balancing),
         icmp_rate_ns=_rate(entry),
         silent=yes_or_no(entry, "silent") or False,
         labels=_labels(entry),

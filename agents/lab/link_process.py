@@ -4,9 +4,18 @@ import contextlib
 import socket
 import sys
 
-from pathbudget.agents.lab.control import Answer, Change, LineSocket, Question, Setup
+from pathbudget.agents.lab.control import (
+    Answer,
+    Change,
+    LineSocket,
+    Mute,
+    Question,
+    Setup,
+)
 from pathbudget.agents.lab.fabric import Fabric
 from pathbudget.agents.lab.helper_process import HelperProcess
+from pathbudget.agents.lab.hop_setup import hop_setups
+from pathbudget.agents.lab.hop_work import HopSetup
 from pathbudget.agents.lab.report import LabReport
 from pathbudget.probes.errors import LabError
 
@@ -28,7 +37,8 @@ class LinkProcess:
                 keep=[other.fileno()],
             )
         try:
-            self._say(Setup(tuple(fabric.directions), real_time).encode())
+            hops = hop_setups(fabric.world)
+            self._say(Setup(tuple(fabric.directions), real_time, hops).encode())
         except BaseException:
             self.close()
             raise
@@ -40,6 +50,14 @@ class LinkProcess:
     def change(self, change: Change) -> None:
         """Give one direction another model; in force when this returns."""
         self._say(Question(change).encode())
+
+    def treat(self, hop: HopSetup) -> None:
+        """Have a router treat packets in another way from now on."""
+        self._say(Question(hop=hop).encode())
+
+    def mute(self, mute: Mute) -> None:
+        """Lose the packets of one TCP session, or no longer."""
+        self._say(Question(mute=mute).encode())
 
     def close(self) -> None:
         """End the process."""

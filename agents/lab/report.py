@@ -58,6 +58,8 @@ class LabReport(msgspec.Struct, frozen=True):
     unchained: int = 0
     """Packets of routers whose earlier lateness could not be charged back."""
     clock_steps: int = 0
+    kept_back: int = 0
+    """Packets that a silent router did not send, and those of a muted session."""
     cpu_seconds: float = 0.0
 
     @property
@@ -120,6 +122,7 @@ class LabReport(msgspec.Struct, frozen=True):
             ring_drops=self.ring_drops - earlier.ring_drops,
             unchained=self.unchained - earlier.unchained,
             clock_steps=self.clock_steps - earlier.clock_steps,
+            kept_back=self.kept_back - earlier.kept_back,
             cpu_seconds=self.cpu_seconds - earlier.cpu_seconds,
         )
 

@@ -16,7 +16,7 @@ _REQUEST, _ACKNOWLEDGE, _CREATE_EXCLUSIVE, _REPLACE = 0x1, 0x4, 0x600, 0x500
 _NLMSG_ERROR = 2
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 16, 20, 24, 28
 
-_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 18, 28
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 4, 18, 28
 _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _NDA_DESTINATION, _NDA_LINK_ADDRESS = 1, 2
@@ -62,6 +62,16 @@ class RoutingSocket:
     def set_flags(self, index: int, flags: int) -> None:
         """Bring an interface `UP`, or without `NO_ARP`."""
         self._ask(_NEW_LINK, 0, _interface(index, flags), f"flags of interface {index}")
+
+    def set_mtu(self, index: int, mtu: int) -> None:
+        """The largest packet of an interface, in octets."""
+        body = _interface(index) + _attribute(_IFLA_MTU, struct.pack("=I", mtu))
+        self._ask(_NEW_LINK, 0, body, f"mtu of interface {index}")
+
+    def set_down(self, index: int) -> None:
+        """Take an interface down: both ends of a veth pair lose their carrier."""
+        body = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, index, 0, UP)
+        self._ask(_NEW_LINK, 0, body, f"interface {index} down")
 
     def address(self, index: int, address: str, length: int) -> None:
         """An address with the length of its prefix."""

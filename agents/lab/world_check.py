@@ -42,7 +42,7 @@ def build_world(
 def faults_of(world: World, listed: Sequence[Node]) -> list[Found]:
     """Every fault. Ways are looked at only when names and links are right."""
     faults = [*_names(listed), *_links(world), *_routes(world)]
-    return faults or [*_carriers(world), *_ways(world)]
+    return faults or [*_carriers(world), *_translators(world), *_ways(world)]
 
 
 def _names(listed: Sequence[Node]) -> Iterator[Found]:
@@ -105,6 +105,14 @@ def _carriers(world: World) -> Iterator[Found]:
         if node.carrier and node.carrier not in near:
             problem = f"{show(node.name)} has no link to carrier {show(node.carrier)}"
             yield node.kind, problem, did_you_mean(node.carrier, sorted(near - {""}))
+
+
+def _translators(world: World) -> Iterator[Found]:
+    for number, node in enumerate(world.of_kind(NodeKind.ROUTER), start=1):
+        near = [world.nodes[step.destination].kind for step in world.passes[node.name]]
+        if node.hop.translation and NodeKind.REGION not in near:
+            where = f"router[{number}].nat"
+            yield where, f"no region is linked to {show(node.name)}", "a router next to a region"
 
 
 def _ways(world: World) -> Iterator[Found]:

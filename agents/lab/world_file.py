@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pathbudget.agents.lab.clock_file import read_clock
+from pathbudget.agents.lab.hop import ORDINARY, Balancing
 from pathbudget.agents.lab.hop_file import HOP_KEYS, read_hop
-from pathbudget.agents.lab.link_file import read_link, yes_or_no
+from pathbudget.agents.lab.link_file import choice, read_link, yes_or_no
 from pathbudget.agents.lab.topology import Node, NodeKind, StaticRoute
 from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_check import faults_of
@@ -25,7 +26,7 @@ from pathbudget.sites.entry import Entry, Interval, show
 from pathbudget.sites.toml_reader import parse_toml, read_text
 
 TABLES = ("region", "router", "site", "link", "route")
-TOP_KEYS = ("seed", "ecmp")
+TOP_KEYS = ("seed", "ecmp", "balancing")
 PLACE_KEYS = ("name", "carrier", "latitude", "longitude", "ecmp")
 KEYS = {
     NodeKind.REGION: PLACE_KEYS,
@@ -55,7 +56,8 @@ def parse_world(text: str, file: str = "world.toml") -> World:
         raise ConfigError(faults)
     top = Entry(file, document, lambda key: key, faults)
     top.only((*TABLES, *TOP_KEYS))
-    nodes = [_node(entry, kind) for kind in NodeKind for entry in _entries(top, kind)]
+    balancing = choice(top, "balancing", Balancing, Balancing.PORTS)
+    nodes = [_node(entry, kind, balancing) for kind in NodeKind for entry in _entries(top, kind)]
     links = [link for entry in _entries(top, "link") if (link := read_link(entry))]
     routes = [_route(entry) for entry in _entries(top, "route")]
     seed = top.whole_number("seed", SEED)
@@ -90,7 +92,7 @@ def _places(place: str) -> Callable[[str], str]:
     return lambda key: f"{place}.{key}" if key else place
 
 
-def _node(entry: Entry, kind: NodeKind) -> Node:
+def _node(entry: Entry, kind: NodeKind, balancing: Balancing) -> Node:
     entry.only(KEYS[kind])
     asn = entry.whole_number("asn", AS_NUMBER)
     return Node(
@@ -104,7 +106,7 @@ def _node(entry: Entry, kind: NodeKind) -> Node:
         reflector=yes_or_no(entry, "reflector"),
         clock=read_clock(entry),
         ecmp=yes_or_no(entry, "ecmp"),
-        hop=read_hop(entry),
+        hop=read_hop(entry, balancing) if kind is NodeKind.ROUTER else ORDINARY,
     )
 
 

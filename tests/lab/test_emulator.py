@@ -44,7 +44,8 @@ def emulator_with(octets: bytes, age_ns: int, *, from_router: bool) -> Emulator:
     emulator.tracks = {1: Track(setup, len)}
     emulator.ring = ListRing([(1, time.time_ns() - age_ns, octets)])  # type: ignore[assignment]
     emulator._heap, emulator._sequence = [], 0
-    emulator._unchained = emulator._clock_steps = 0
+    emulator._unchained = emulator._clock_steps = emulator._kept_back = 0
+    emulator.hops, emulator.mutes = {}, {}
     return emulator
 
 
