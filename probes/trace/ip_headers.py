@@ -121,8 +121,8 @@ def _read_v4(data: bytes) -> Datagram | None:
     _, _, total, token, fragment, ttl, protocol, _, source, there = _V4.unpack_from(data)
     if fragment & _OFFSET_MASK:
         return None
-    addresses = (socket.inet_ntop(socket.AF_INET, one) for one in (source, there))
-    return Datagram(*addresses, protocol, ttl, token, max(0, total - start), data[start:])
+    here, to = socket.inet_ntop(socket.AF_INET, source), socket.inet_ntop(socket.AF_INET, there)
+    return Datagram(here, to, protocol, ttl, token, max(0, total - start), data[start:])
 
 
 def _read_v6(data: bytes) -> Datagram | None:
@@ -133,9 +133,9 @@ def _read_v6(data: bytes) -> Datagram | None:
     if found is None:
         return None
     protocol, start = found
-    addresses = (socket.inet_ntop(socket.AF_INET6, one) for one in (source, there))
+    here, to = socket.inet_ntop(socket.AF_INET6, source), socket.inet_ntop(socket.AF_INET6, there)
     inner = max(0, length - (start - V6_BYTES))
-    return Datagram(*addresses, protocol, hop_limit, None, inner, data[start:])
+    return Datagram(here, to, protocol, hop_limit, None, inner, data[start:])
 
 
 def _behind_extensions(data: bytes, header: int) -> tuple[int, int] | None:

@@ -116,8 +116,10 @@ def _addresses_changed(quoted: bytes, segment: bytes) -> bool:
     both and translates nothing. Can be told only where the whole header was quoted.
     """
     size = (segment[tcp_probe.OFFSET_AT] >> 4) * 4
-    if len(quoted) < size or quoted[tcp_probe.OFFSET_AT] >> 4 != size // 4:
+    if len(quoted) < size or not _word(quoted, tcp_probe.CHECKSUM_AT):
         return False
+    if size > tcp_probe.HEADER_BYTES and quoted[size - 4 : size] != segment[size - 4 : size]:
+        return False  # a short quote, filled up with zeros
     return words_sum(quoted[:size]) != words_sum(segment[:size])
 
 

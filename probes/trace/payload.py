@@ -16,8 +16,10 @@ def pattern(length: int) -> bytes:
 
 
 def payload_token(payload: bytes) -> int | None:
-    """Token in a payload of ours; None where it was not quoted (or is padding)."""
-    if len(payload) < PAYLOAD_BYTES:
+    """Token in a payload of ours; None where it was not quoted. A quote that ends within it and was
+    filled up with zeros has no balance either.
+    """
+    if len(payload) < PAYLOAD_BYTES or payload[TOKEN_AT + 2 : PAYLOAD_BYTES] == b"\0\0":
         return None
     return int.from_bytes(payload[TOKEN_AT : TOKEN_AT + 2], "big") or None
 
