@@ -143,8 +143,9 @@ def test_segment_inside_a_connection(family: AddressFamily) -> None:
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
+    numbers: dict[str, Any] = {"hop_limit": 1, "token": 1, **changes}
     with pytest.raises(ValueError, match=message):
-        build(flow_of(), **{"hop_limit": 1, "token": 1, **changes})
+        build(flow_of(), **numbers)
 
 
 def test_no_segment_inside_a_connection_without_its_numbers() -> None:
