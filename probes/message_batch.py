@@ -10,6 +10,7 @@ import functools
 import os
 import socket
 import struct
+import threading
 from collections.abc import Sequence
 
 from pathbudget.probes import kernel_stamps as stamps
@@ -62,12 +63,12 @@ class BatchedPackets:
         self._sendmmsg, self._recvmmsg = calls
         self._socket = sock
         self._one_by_one = SinglePackets(sock, data_bytes)
+        self._data_bytes = data_bytes
         self._outbox: _Outbox | None = None
-        self._inbox = MessageMemory(SLOTS, data_bytes)
-        self._error_box = MessageMemory(SLOTS, QUOTED_BYTES)
         v4 = sock.family == socket.AF_INET
         self._headers = headers
-        self._layout = ReceivedLayout(v4=v4, headers=headers, data_at=self._inbox.data_at)
+        data_at = _boxes.of(data_bytes).data_at
+        self._layout = ReceivedLayout(v4=v4, headers=headers, data_at=data_at)
         self._stamp_layout = StampLayout(v4=v4)
         self._shapes: dict[int, struct.Struct] = {}
 
@@ -76,7 +77,7 @@ class BatchedPackets:
         count = min(len(packets) - start, SLOTS)
         if count == 1:
             return self._one_by_one.send(packets, start)
-        outbox = self._outbox = self._outbox or _Outbox(self._inbox.data_bytes)
+        outbox = self._outbox = self._outbox or _Outbox(self._data_bytes)
         count = outbox.fill(packets, start, count)
         if not count:  # longer than any packet: the kernel will say so
             return self._one_by_one.send(packets, start)
@@ -89,22 +90,24 @@ class BatchedPackets:
     def receive(self, into: list[Received], most: int = READS_PER_WAKE) -> None:
         """See `Packets.receive`."""
         take = self._take_with_headers if self._headers else self._take_plain
+        inbox = _boxes.of(self._data_bytes)
         slots = min(most, SLOTS)
         for _ in range(most // slots):
-            count = self._read(self._inbox, 0, slots)
+            count = self._read(inbox, 0, slots)
             if count:
-                take(count, into)
-                self._inbox.reset(count)
+                take(inbox, count, into)
+                inbox.reset(count)
             if count < slots:
                 return
 
     def receive_errors(self, sent: list[tuple[int, int]], errors: list[QueuedError]) -> None:
         """See `Packets.receive_errors`."""
+        box = _boxes.of(QUOTED_BYTES)
         for _ in range(READS_PER_WAKE // SLOTS):
-            count = self._read(self._error_box, stamps.MSG_ERRQUEUE)
+            count = self._read(box, stamps.MSG_ERRQUEUE)
             if count:
-                self._take_errors(count, sent, errors)
-                self._error_box.reset(count)
+                self._take_errors(box, count, sent, errors)
+                box.reset(count)
             if count < SLOTS:
                 return
 
@@ -121,8 +124,8 @@ class BatchedPackets:
                 return 0
         return 0
 
-    def _take_plain(self, count: int, into: list[Received]) -> None:
-        memory, layout = self._inbox, self._layout
+    def _take_plain(self, memory: MessageMemory, count: int, into: list[Received]) -> None:
+        layout = self._layout
         slots, stride, usual = memory.slots, memory.stride, layout.control_bytes
         stamp_head, ttl_head = layout.heads
         place = 0
@@ -136,11 +139,11 @@ class BatchedPackets:
                     into.append((data, sender, port, "", ttl, None, stamp))
                     place += stride
                     continue
-            into.append(self._unusual(place, named, control, length))
+            into.append(_unusual(memory, place, named, control, length))
             place += stride
 
-    def _take_with_headers(self, count: int, into: list[Received]) -> None:
-        memory, layout = self._inbox, self._layout
+    def _take_with_headers(self, memory: MessageMemory, count: int, into: list[Received]) -> None:
+        layout = self._layout
         slots, stride, usual = memory.slots, memory.stride, layout.control_bytes
         heads = layout.heads
         place = 0
@@ -156,13 +159,17 @@ class BatchedPackets:
                     into.append((data, sender, port, _read_local(info), ttl, service, stamp))
                     place += stride
                     continue
-            into.append(self._unusual(place, named, control, length))
+            into.append(_unusual(memory, place, named, control, length))
             place += stride
 
     def _take_errors(
-        self, count: int, sent: list[tuple[int, int]], errors: list[QueuedError]
+        self,
+        memory: MessageMemory,
+        count: int,
+        sent: list[tuple[int, int]],
+        errors: list[QueuedError],
     ) -> None:
-        memory, layout = self._error_box, self._stamp_layout
+        layout = self._stamp_layout
         slots, stride, usual = memory.slots, memory.stride, layout.control_bytes
         unpack = layout.struct.unpack_from
         stamp_head, error_head = layout.heads
@@ -181,18 +188,37 @@ class BatchedPackets:
             sort_error(stamps.read_control(messages), quoted, destination, sent, errors)
             place += stride
 
-    def _unusual(self, place: int, named: int, control: int, length: int) -> Received:
-        memory = self._inbox
-        messages = walk_control(memory.control(place, control))
-        stamp, ttl, _, _, service, local = stamps.read_control(messages)
-        sender, port = read_name(memory.name(place, named))
-        return memory.data(place, length), sender, port, local, ttl, service, stamp
-
     def _shape(self, length: int) -> struct.Struct:
         if len(self._shapes) >= SHAPES_REMEMBERED:
             self._shapes.clear()
         shape = self._shapes[length] = self._layout.shape(length)
         return shape
+
+
+def _unusual(memory: MessageMemory, place: int, named: int, control: int, length: int) -> Received:
+    messages = walk_control(memory.control(place, control))
+    stamp, ttl, _, _, service, local = stamps.read_control(messages)
+    sender, port = read_name(memory.name(place, named))
+    return memory.data(place, length), sender, port, local, ttl, service, stamp
+
+
+class _Boxes(threading.local):
+    """Where packets are read into, by size: one for all sockets of a thread. It is empty again
+    before the call that filled it returns, and a socket per connection could not pay for its own.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, MessageMemory] = {}
+
+    def of(self, data_bytes: int) -> MessageMemory:
+        """The slots for packets of up to `data_bytes`."""
+        made = self._made.get(data_bytes)
+        if made is None:
+            made = self._made[data_bytes] = MessageMemory(SLOTS, data_bytes)
+        return made
+
+
+_boxes = _Boxes()
 
 
 class _Outbox:

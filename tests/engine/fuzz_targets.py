@@ -12,7 +12,7 @@ from pathbudget.probes.fake_collector import shot_at
 from pathbudget.probes.icmp_session import IcmpSession, Outcome
 from pathbudget.probes.icmp_wire import checksum, strip_ipv4
 from pathbudget.probes.message_batch import BatchedPackets, read_name
-from pathbudget.probes.message_memory import HEADER, walk_control
+from pathbudget.probes.message_memory import HEADER, MessageMemory, padded_control, walk_control
 from pathbudget.probes.packets import Received
 from pathbudget.probes.record import AddressFamily, FailureKind
 
@@ -69,6 +69,11 @@ def _packets(headers: bool) -> tuple[BatchedPackets, socket.socket]:
     return BatchedPackets(sock, 256, headers=headers), sock
 
 
+@functools.cache
+def _memory() -> MessageMemory:
+    return MessageMemory(1, 256)
+
+
 def fuzz_one_control(data: bytes) -> None:
     """Control messages never raise, and the fast way reads them as the slow one does."""
     control, name = data[:200], data[200:228]
@@ -81,20 +86,18 @@ def fuzz_one_control(data: bytes) -> None:
     ]
     for laid in (control, _padded(usual)):
         packets, _ = _packets(headers=False)
-        memory = packets._inbox
+        memory = _memory()
         memory.slots[: len(bytes(16))] = struct.pack("@HH4s8x", socket.AF_INET, 0, b"\xc0\0\2\1")
         memory.slots[memory.control_at : memory.control_at + len(laid)] = laid
         fields = list(HEADER.unpack_from(memory.headers, 0))
         fields[1], fields[5], fields[7] = 16, len(laid), 4
         HEADER.pack_into(memory.headers, 0, *fields)
         into: list[Received] = []
-        packets._take_plain(1, into)
+        packets._take_plain(memory, 1, into)
         read = kernel_stamps.read_control(walk_control(laid))
         ((_, sender, _, _, ttl, _, stamp),) = into
         assert (sender, ttl, stamp) == ("192.0.2.1", read.ttl, read.stamp_unix_ns)
 
 
 def _padded(messages: list[tuple[int, int, bytes]]) -> bytes:
-    from pathbudget.probes.message_memory import padded_control
-
     return padded_control(tuple(messages))

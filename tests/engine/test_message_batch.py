@@ -117,11 +117,12 @@ def test_a_socket_without_stamps_says_none(stamped_udp: OpenUdp) -> None:
 
 
 def test_control_messages_that_are_cut_short_are_read_as_far_as_they_go(
-    stamped_udp: OpenUdp,
+    stamped_udp: OpenUdp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sender, there = stamped_udp(AddressFamily.IPV4), stamped_udp(AddressFamily.IPV4)
     packets = BatchedPackets(there, 2_048, headers=True)
-    packets._inbox = MessageMemory(message_batch.SLOTS, 2_048, control_bytes=72)
+    short = MessageMemory(message_batch.SLOTS, 2_048, control_bytes=72)
+    monkeypatch.setitem(message_batch._boxes._made, 2_048, short)
     send_all(open_packets(sender, 2_048, headers=True), [(b"whole", to(there), ())] * 2)
     for payload, _, _, _, ttl, traffic_class, stamp in received(packets, 2):
         assert payload == b"whole"
