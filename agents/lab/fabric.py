@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 
+from pathbudget.agents.lab.bgp_routes import speaks
 from pathbudget.agents.lab.control import DirectionSetup
 from pathbudget.agents.lab.hop import Balancing
 from pathbudget.agents.lab.namespaces import inside, new_namespace, set_kernel_parameter
@@ -251,8 +252,13 @@ def add_routes(space: NodeSpace, world: World) -> None:
 
 
 def _needed(space: NodeSpace, world: World) -> Mapping[str, tuple[LinkPass, ...]]:
-    """Next hops by destination node; the empty name is everything, for a node with one link."""
-    leaving = world.passes[space.node.name]
+    """Next hops by destination node; the empty name is everything, for a node with one link.
+    Where there is BGP its speakers enter the routes, but for the static ones."""
+    name = space.node.name
+    leaving = world.passes[name]
+    if world.bgp and speaks(world, name):
+        fixed = [route.to for route in world.routes if route.at == name]
+        return {to: world.next_hops[name][to] for to in fixed}
     if len(leaving) == 1 and space.node.kind is not NodeKind.ROUTER:
         return {"": (leaving[0],)}
-    return world.next_hops[space.node.name]
+    return world.next_hops[name]

@@ -10,9 +10,10 @@ from pathbudget.agents.lab.topology import Link
 from pathbudget.agents.units import parse_duration_ns
 from pathbudget.sites.entry import Entry, Interval, show
 
-DIRECTION_KEYS = (
+MODEL_KEYS = (
     "delay", "variation", "loss", "bursts", "rate", "queue", "reorder", "order", "silent_mtu",
 )  # fmt: skip
+DIRECTION_KEYS = (*MODEL_KEYS, "local_preference", "prepend")
 LINK_KEYS = (
     "between", *DIRECTION_KEYS, "cost", "forward", "reverse", "name", "mtu", "members",
 )  # fmt: skip
@@ -25,6 +26,8 @@ COST = Interval(0, 1e9, "a cost of 0 or more")
 MTU = Interval(1280, 1500, "octets of an IP packet, 1280 to 1500")
 """IPv6 ends below 1280 (RFC 8200, 5); the emulator's frames are ordinary Ethernet."""
 MEMBERS = Interval(2, 64, "a number of cables, 2 to 64, or a list of tables, one for each")
+PREFERENCE = Interval(0, 2**31 - 1, "a BGP LOCAL_PREF, 0 to 2147483647; 100 is usual")
+PREPEND = Interval(0, 16, "how often an AS number is repeated, 0 to 16")
 BLACK_HOLE = Interval(68, 1500, "octets of an IP packet, 68 to 1500")
 LONGEST_NS = 60_000_000_000
 
@@ -43,9 +46,22 @@ def read_link(entry: Entry) -> Link | None:
     name = entry.text("name")
     members = _members(entry, forward, reverse)
     mtu = entry.whole_number("mtu", MTU)
+    forth, back = (_side(entry, side) for side in SIDES)
+    preferences = tuple(one.whole_number("local_preference", PREFERENCE) for one in (forth, back))
+    prepends = tuple(one.whole_number("prepend", PREPEND) or 0 for one in (forth, back))
     if ends is None:
         return None
-    return Link(ends[0], ends[1], forward, reverse, cost, name, members, mtu)
+    return Link(
+        *ends,
+        forward,
+        reverse,
+        cost,
+        name,
+        members,
+        mtu,
+        (preferences[0], preferences[1]),
+        (prepends[0], prepends[1]),
+    )
 
 
 def _members(
@@ -65,7 +81,7 @@ def _members(
             entry.fault(place, f"{show(own)} is no table", "a table with keys of a link, or {}")
             continue
         inside = Entry(entry.file, own, _inside(entry, place), entry.faults)
-        inside.only((*DIRECTION_KEYS, *SIDES))
+        inside.only((*MODEL_KEYS, *SIDES))
         common = {
             key: entry.values[key] for key in (*DIRECTION_KEYS, *SIDES) if key in entry.values
         }

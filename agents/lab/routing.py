@@ -7,7 +7,7 @@ import heapq
 import math
 from collections.abc import Callable
 
-from pathbudget.agents.lab.topology import LinkPass, NodeKind, Topology
+from pathbudget.agents.lab.topology import LinkPass, LinkState, NodeKind, Topology
 
 NextHops = dict[str, dict[str, tuple[LinkPass, ...]]]
 """Equally good link directions by node and destination, the preferred one first."""
@@ -36,9 +36,14 @@ def shortest_delay(topology: Topology) -> NextHops:
 def fix_routes(topology: Topology, next_hops: NextHops) -> None:
     """Have the static routes in."""
     for route in topology.routes:
-        over = tuple(step for step in topology.passes[route.at] if step.destination == route.via)
-        all_of_them = topology.uses_all_equal(route.at)
-        next_hops[route.at][route.to] = over if all_of_them else over[:1]
+        over = tuple(
+            step
+            for step in topology.passes[route.at]
+            if step.destination == route.via and step.state is not LinkState.DOWN
+        )
+        if over:
+            all_of_them = topology.uses_all_equal(route.at)
+            next_hops[route.at][route.to] = over if all_of_them else over[:1]
 
 
 def _forwards(topology: Topology, name: str) -> bool:
@@ -50,7 +55,8 @@ def _distances_to(topology: Topology, destination: str) -> dict[str, tuple[float
     arriving: dict[str, list[LinkPass]] = {name: [] for name in topology.nodes}
     for steps in topology.passes.values():
         for step in steps:
-            arriving[step.destination].append(step)
+            if step.state is not LinkState.DOWN:
+                arriving[step.destination].append(step)
     found: dict[str, tuple[float, int]] = {}
     waiting: list[tuple[float, int, str]] = [(0.0, 0, destination)]
     while waiting:
@@ -74,6 +80,7 @@ def _best_steps(
         step
         for step in topology.passes[name]
         if step.destination in distances
+        and step.state is not LinkState.DOWN
         and (step.destination == destination or _forwards(topology, step.destination))
     ]
     carrier = topology.nodes[name].carrier

@@ -15,13 +15,17 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pathbudget.agents.lab import session
+from pathbudget.agents.lab.bgp import Listener
+from pathbudget.agents.lab.birds import Birds
 from pathbudget.agents.lab.control import Change
 from pathbudget.agents.lab.fabric import Fabric
+from pathbudget.agents.lab.kernel_state import KernelRoutes
 from pathbudget.agents.lab.link import DirectionModel
 from pathbudget.agents.lab.link_process import LinkProcess
 from pathbudget.agents.lab.namespaces import inside
@@ -33,6 +37,8 @@ from pathbudget.probes.errors import LabError
 from pathbudget.probes.record import AddressFamily
 
 Result = TypeVar("Result")
+CONVERGENCE_SECONDS = 30.0
+LOOK_SECONDS = 0.05
 
 
 class Lab:
@@ -90,12 +96,18 @@ class Lab:
         self._services = Services(self._fabric, path_of(self._folder), self._responder_command)
         self._open.callback(self._services.close)
         self._fabric.connect()
+        self._birds: Birds | None = None
+        if self.world.bgp:
+            self._birds = Birds(self._fabric, path_of(self._folder))
+            self._open.callback(self._birds.close)
         self._links = LinkProcess(self._fabric, real_time=self._real_time)
         self._open.callback(self._links.close)
         self._session = os.memfd_create("pathbudget-lab")
         self._open.callback(os.close, self._session)
         os.write(self._session, self.session().encode())
         self._services.wait()
+        self._routes = KernelRoutes(self._fabric)
+        self._open.callback(self._routes.close)
         self._open.callback(self._end_spawned)
 
     @property
@@ -111,12 +123,19 @@ class Lab:
                 ipv4=self.address_of(node.name, AddressFamily.IPV4),
                 ipv6=self.address_of(node.name, AddressFamily.IPV6),
                 kind=node.kind.value,
+                asn=node.asn,
+                mrt_file=self.mrt_file(node.name),
             )
             for node in self.world.nodes.values()
         }
         shown = self._services.with_certificates
         ca_file = f"{path_of(self._folder)}/ca.pem" if shown else ""
-        return session.LabSession(nodes, ca_file)
+        listeners = {one.name: session_of(self.world, one) for one in self.world.listeners}
+        return session.LabSession(nodes, ca_file, listeners)
+
+    def mrt_file(self, node: str) -> str:
+        """Where the BGP speaker of a node writes what it hears and says; empty: nowhere."""
+        return self._birds.mrt_file(self.world, node) if self._birds else ""
 
     def as_session(self) -> contextlib.AbstractContextManager[None]:
         """Within the block, `session.current` gives this lab, here and in new child processes."""
@@ -178,6 +197,21 @@ class Lab:
         """Raise LabError when the emulator or a responder is dead."""
         self._links.process.check()
         self._services.check()
+        if self._birds:
+            self._birds.check()
+
+    def converged(self, timeout: float = CONVERGENCE_SECONDS) -> float:
+        """Wait until the kernels' routes are what the world (as it is now) says; seconds waited.
+
+        Raises LabError, naming the first node that has others, when it takes longer than that.
+        """
+        began = time.monotonic()
+        while odd := self._routes.first_difference(self.world):
+            if time.monotonic() - began > timeout:
+                raise LabError(f"routes do not settle within {timeout:g} s: {odd}")
+            self.check()
+            time.sleep(LOOK_SECONDS)
+        return time.monotonic() - began
 
     def report(self) -> LabReport:
         """The lab's statement about itself: now while it runs, at its end after the block."""
@@ -188,6 +222,21 @@ class Lab:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+
+
+def session_of(world: World, listener: Listener) -> session.Listener:
+    """What the program that hears a router has to know."""
+    peer_asn = world.nodes[listener.router].asn or 0
+    return session.Listener(
+        at=listener.at,
+        address=world.address_of(listener.at),
+        port=listener.port,
+        asn=peer_asn if listener.asn is None else listener.asn,
+        router=listener.router,
+        peer_address=world.address_of(listener.router),
+        peer_asn=peer_asn,
+        add_paths=listener.add_paths,
+    )
 
 
 def _cannot_start(error: OSError) -> str:

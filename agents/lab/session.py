@@ -23,6 +23,26 @@ class Node(msgspec.Struct, frozen=True):
     ipv6: str
     kind: str
     """``region``, ``router`` or ``site``."""
+    asn: int | None = None
+    mrt_file: str = ""
+    """Where its BGP speaker writes all messages; empty where it does not."""
+
+
+class Listener(msgspec.Struct, frozen=True):
+    """A BGP session that a router of the lab keeps calling for (RFC 4271, passive side).
+
+    Listen in the namespace of node `at` on `address` and `port` as AS `asn`; the router calls from
+    `peer_address` as AS `peer_asn`.
+    """
+
+    at: str
+    address: str
+    port: int
+    asn: int
+    router: str
+    peer_address: str
+    peer_asn: int
+    add_paths: bool = False
 
 
 class LabSession(msgspec.Struct, frozen=True):
@@ -32,6 +52,7 @@ class LabSession(msgspec.Struct, frozen=True):
     ca_file: str = ""
     """Authority of the certificates that the sites show; empty when no site has a responder
     or a reflector."""
+    listeners: dict[str, Listener] = {}
 
     def encode(self) -> bytes:
         """The file's content."""

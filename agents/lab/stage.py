@@ -30,6 +30,8 @@ def perform(world: Path, command: Sequence[str], node: str = "") -> int:
     """Exit code of `command`, run in a lab of `world`. Raises ConfigError, LabError."""
     with Lab(load_world(world)) as lab:
         _show_names(lab)
+        if lab.world.bgp:
+            lab.converged()
         # Ctrl-C goes to the whole group; the command decides what it means.
         signal.signal(signal.SIGINT, _leave_it)
         try:

@@ -1,5 +1,6 @@
 """The parts of a world: nodes, links, and the directions in which packets pass them."""
 
+import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -7,6 +8,16 @@ from functools import cached_property
 from pathbudget.agents.lab.hop import ORDINARY, Hop
 from pathbudget.agents.lab.link import DirectionModel
 from pathbudget.agents.reflector.clocks import Skew
+
+
+class LinkState(StrEnum):
+    """Whether a link carries packets."""
+
+    UP = "up"
+    DOWN = "down"
+    """Both ends see that the carrier is lost."""
+    SILENT = "silent"
+    """Packets vanish and no end sees why; only routing protocols can find out."""
 
 
 class NodeKind(StrEnum):
@@ -46,6 +57,10 @@ class Node:
     """Whether it uses all of its equally good ways. None: as the world says."""
     hop: Hop = ORDINARY
     """Routers only: how it treats packets that traceroutes are made of."""
+    announces: bool = True
+    """Whether it announces its own prefix by BGP."""
+    also_announces: tuple[str, ...] = ()
+    """Nodes whose prefixes it announces as if they were its own, and then throws packets away."""
 
     @property
     def reflects(self) -> bool:
@@ -72,6 +87,14 @@ class Link:
     so no traceroute shows them. Empty: one cable, as `forward` and `reverse` say."""
     mtu: int | None = None
     """Largest IP packet that its ends send, in octets; larger ones are refused by ICMP."""
+    preferences: tuple[int | None, int | None] = (None, None)
+    """BGP LOCAL_PREF that `a` gives what it hears over this link, and that `b` gives."""
+    prepends: tuple[int, int] = (0, 0)
+    """How often `b` repeats its AS number in what it tells `a`, and `a` in what it tells `b`: so
+    what makes packets from `a` to `b` unlikely comes first."""
+    state: LinkState = LinkState.UP
+    session: bool = True
+    """Whether the ends speak BGP over it, where they speak BGP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +109,15 @@ class LinkPass:
     cost: float
     members: tuple[DirectionModel, ...] = ()
     """Of a bundle: what a packet meets is one of these, by its flow."""
+    state: LinkState = LinkState.UP
 
     @property
     def models(self) -> tuple[DirectionModel, ...]:
         """What a packet may meet, each as probable as the others."""
-        return self.members or (self.model,)
+        found = self.members or (self.model,)
+        if self.state is LinkState.UP:
+            return found
+        return tuple(dataclasses.replace(model, loss=1.0) for model in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +158,6 @@ class Topology:
             ):
                 cost = model.delay_ns / 1e6 if link.cost is None else link.cost
                 members = tuple(member[side] for member in link.members)
-                leaving[source].append(LinkPass(source, destination, index, model, cost, members))
+                step = LinkPass(source, destination, index, model, cost, members, link.state)
+                leaving[source].append(step)
         return leaving

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from pathbudget.agents.lab.bgp import Bgp, Listener
 from pathbudget.agents.lab.routing import NextHops, Routing, shortest_delay
 from pathbudget.agents.lab.topology import LinkPass, NodeKind, Topology
 from pathbudget.agents.lab.ways import (
@@ -29,6 +30,13 @@ class World(Topology):
     seed: int = 1
     """Of everything random in the links."""
     routing: Routing = shortest_delay
+    bgp: Bgp | None = None
+    """None: routes are fixed when the lab starts. Goes with `bgp_routes.by_bgp`."""
+    listeners: tuple[Listener, ...] = ()
+    cut_listeners: frozenset[str] = frozenset()
+    """Those whose session is closed."""
+    stalled_listeners: frozenset[str] = frozenset()
+    """Those whose session hears nothing any more."""
 
     @property
     def regions(self) -> list[str]:

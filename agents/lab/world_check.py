@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pathbudget.agents.lab.bgp_check import bgp_faults
 from pathbudget.agents.lab.routing import Routing, shortest_delay
 from pathbudget.agents.lab.topology import (
     LINKS_PER_NODE,
@@ -41,7 +42,7 @@ def build_world(
 
 def faults_of(world: World, listed: Sequence[Node]) -> list[Found]:
     """Every fault. Ways are looked at only when names and links are right."""
-    faults = [*_names(listed), *_links(world), *_routes(world)]
+    faults = [*_names(listed), *_links(world), *_routes(world), *bgp_faults(world)]
     return faults or [*_carriers(world), *_translators(world), *_ways(world)]
 
 

@@ -1,23 +1,28 @@
 """Reads a World from TOML. docs/lab.md has every key.
 
-[[region]]  name, carrier, latitude, longitude
-[[router]]  name, carrier, asn, latitude, longitude, ecmp, balancing, icmp_rate, silent, mpls,
+[[region]]  name, carrier, asn, latitude, longitude, ecmp
+[[router]]  as [[region]], and balancing, icmp_rate, silent, mpls,
             interface, nat
-[[site]]    name, carrier, latitude, longitude, responder, reflector,
+[[site]]    as [[region]], and responder, reflector,
             clock = {offset, ppm, step, step_after, stated_error}
 [[link]]    between, delay, variation, loss, bursts, rate, queue, reorder, order, silent_mtu,
-            cost, name, mtu, members,
+            local_preference, prepend, cost, name, mtu, members,
             forward = {...} and reverse = {...} for keys that differ by direction
 [[route]]   at, to, via
+[bgp]       hold, mrt
+[[listener]] name, at, router, port, asn, hold, add_paths
 """
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pathbudget.agents.lab.bgp_file import read_bgp, read_listener
+from pathbudget.agents.lab.bgp_routes import by_bgp
 from pathbudget.agents.lab.clock_file import read_clock
 from pathbudget.agents.lab.hop import ORDINARY, Balancing
 from pathbudget.agents.lab.hop_file import HOP_KEYS, read_hop
 from pathbudget.agents.lab.link_file import choice, read_link, yes_or_no
+from pathbudget.agents.lab.routing import shortest_delay
 from pathbudget.agents.lab.topology import Node, NodeKind, StaticRoute
 from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_check import faults_of
@@ -25,12 +30,12 @@ from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.entry import Entry, Interval, show
 from pathbudget.sites.toml_reader import parse_toml, read_text
 
-TABLES = ("region", "router", "site", "link", "route")
-TOP_KEYS = ("seed", "ecmp", "balancing")
-PLACE_KEYS = ("name", "carrier", "latitude", "longitude", "ecmp")
+TABLES = ("region", "router", "site", "link", "route", "listener")
+TOP_KEYS = ("seed", "ecmp", "balancing", "bgp")
+PLACE_KEYS = ("name", "carrier", "latitude", "longitude", "ecmp", "asn")
 KEYS = {
     NodeKind.REGION: PLACE_KEYS,
-    NodeKind.ROUTER: (*PLACE_KEYS, "asn", *HOP_KEYS),
+    NodeKind.ROUTER: (*PLACE_KEYS, *HOP_KEYS),
     NodeKind.SITE: (*PLACE_KEYS, "responder", "reflector", "clock"),
 }
 LATITUDE = Interval(-90, 90, "degrees north, -90 to 90")
@@ -61,12 +66,16 @@ def parse_world(text: str, file: str = "world.toml") -> World:
     links = [link for entry in _entries(top, "link") if (link := read_link(entry))]
     routes = [_route(entry) for entry in _entries(top, "route")]
     seed = top.whole_number("seed", SEED)
+    bgp = read_bgp(top)
     world = World(
         {node.name: node for node in nodes},
         tuple(links),
         tuple(routes),
         ecmp=yes_or_no(top, "ecmp") or False,
         seed=1 if seed is None else seed,
+        routing=by_bgp if bgp else shortest_delay,
+        bgp=bgp,
+        listeners=tuple(read_listener(entry) for entry in _entries(top, "listener")),
     )
     if not faults:
         faults += [Fault(file, *found) for found in faults_of(world, nodes)]
