@@ -39,6 +39,17 @@ PACKAGES = {
     "scamper": "scamper",
 }
 """Program to Debian package (.ci/system-packages installs them)."""
+LONGEST = (
+    "campaign/test_run_command.py",
+    "report/test_chromium.py",
+    "lab/test_lab_life.py",
+    "quick/test_check_command.py",
+    "store/test_store_disk.py",
+    "cli/test_standard_streams.py",
+    "importers/test_atlas_files.py",
+    "importers/test_atlas_fuzz.py",
+)
+"""Files that take longest. They begin first, so that no worker is left alone with one of them."""
 NOT_RUN = pytest.StashKey[dict[str, int]]()
 NOTES = pytest.StashKey[list[str]]()
 """Lines for the end of the run: what a person must know of how a test came to pass."""
@@ -75,6 +86,7 @@ def needs_of(item: pytest.Item) -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not str(item.path).endswith(LONGEST))
     not_run: dict[str, int] = {}
     config.stash[NOT_RUN] = not_run
     if IN_CI:

@@ -170,7 +170,7 @@ def test_explain_prints_the_plan_and_sends_nothing(folder: Folder, listener: Lis
 def test_a_stop_stores_what_was_measured_and_resume_does_the_rest(
     tmp_path: Path, listener: Listener, number: signal.Signals
 ) -> None:
-    folder = Folder(tmp_path, listener.port, "6s")
+    folder = Folder(tmp_path, listener.port, "4s")
     process = folder.start()
     os.killpg(process.pid, number)
     _, said = process.communicate(timeout=60)
@@ -196,7 +196,7 @@ def test_a_stop_stores_what_was_measured_and_resume_does_the_rest(
 def test_kill_9_loses_nothing_and_resume_goes_on(
     tmp_path: Path, listener: Listener, group: bool
 ) -> None:
-    folder = Folder(tmp_path, listener.port, "6s")
+    folder = Folder(tmp_path, listener.port, "4s")
     process = folder.start()
     (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
@@ -282,7 +282,7 @@ def test_a_faulty_file_gets_every_fault_and_nothing_is_sent(
 
 
 def test_a_changed_plan_is_not_resumed(tmp_path: Path, listener: Listener) -> None:
-    folder = Folder(tmp_path, listener.port, "6s")
+    folder = Folder(tmp_path, listener.port, "4s")
     process = folder.start()
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
