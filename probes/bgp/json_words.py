@@ -1,14 +1,15 @@
 """Values out of JSON that somebody else wrote: of the right type, or a MalformedError."""
 
 import functools
-import ipaddress
 import math
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from pathbudget.probes.bgp.quarantine import MalformedError
+from pathbudget.probes.bgp.update_wire import IPV4, IPV6, address_text, parse_prefix
 
 LARGEST_LINE = 1 << 24
 _LATEST_SECONDS = 1 << 33
@@ -81,20 +82,27 @@ def time_unix_ns(values: Mapping[str, Any], key: str) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def address(value: str) -> str:
-    """An address in its usual form."""
-    try:
-        return str(ipaddress.ip_address(value))
-    except ValueError:
-        raise MalformedError("an address that is none") from None
+    """An address in the form that the wire codecs give it."""
+    return address_text(_octets(value))
 
 
 @functools.lru_cache(maxsize=65536)
 def prefix(value: str) -> str:
-    """A prefix in its usual form; bits beyond its length mean nothing."""
+    """A prefix likewise; bits beyond its length mean nothing."""
+    place, slash, length = value.partition("/")
+    octets = _octets(place)
+    bits = int(length) if _is_number(length) else 8 * len(octets)
+    if (slash and not _is_number(length)) or bits > 8 * len(octets):
+        raise MalformedError("a prefix that is none")
+    nlri = bytes((bits,)) + octets[: (bits + 7) // 8]
+    return parse_prefix(nlri, 0, IPV4 if len(octets) == 4 else IPV6)[0]
+
+
+def _octets(value: str) -> bytes:
     try:
-        return str(ipaddress.ip_network(value, strict=False))
-    except ValueError:
-        raise MalformedError("a prefix that is none") from None
+        return socket.inet_pton(socket.AF_INET6 if ":" in value else socket.AF_INET, value)
+    except (OSError, ValueError):
+        raise MalformedError("an address that is none") from None
 
 
 def numbers_text(value: object, size: int) -> str | None:

@@ -52,7 +52,7 @@ class Heard:
     def withdraw(self, routes: Iterable[Nlri]) -> Iterator[RouteUpdate]:
         """Routes that are gone."""
         for route in routes:
-            yield self._of_route(UpdateKind.WITHDRAW, route)
+            yield self._of_route(UpdateKind.WITHDRAW, route, _NOTHING, "")
 
     def announce(
         self,
@@ -69,10 +69,9 @@ class Heard:
         self,
         kind: UpdateKind,
         route: Nlri,
-        attributes: Attributes | None = None,
-        next_hop: str = "",
+        said: Attributes,
+        next_hop: str,
     ) -> RouteUpdate:
-        said = attributes or _NOTHING
         name = update_id(self.time_unix_ns, self.ordinal, self.index, self.digest)
         self.index += 1
         return RouteUpdate(

@@ -12,7 +12,7 @@ LARGEST_RECORD = 1 << 25
 """No record is larger: whatever says so is no MRT."""
 
 _MOST_SUBTYPE = 12
-_KINDS = frozenset((*range(18), 32, 33, 48, 49, 64))
+_KINDS = frozenset((*range(5, 18), 32, 33, 48, 49, 64))
 _CONFIRMED_BY = 3
 """So many headers in a row are no accident."""
 _NEAR_SECONDS = 1 << 16

@@ -6,6 +6,7 @@ routes only. Whether a session has add-path or two-octet numbers stands outside 
 never guessed from the bytes. Everything raises MalformedError for what is not as it should be.
 """
 
+import functools
 import socket
 import struct
 from dataclasses import dataclass, field
@@ -26,8 +27,12 @@ _ORIGIN, _AS_PATH, _NEXT_HOP, _MED, _LOCAL_PREFERENCE, _AGGREGATOR = 1, 2, 3, 4,
 _COMMUNITIES, _MP_REACH, _MP_UNREACH = 8, 14, 15
 _AS4_PATH, _AS4_AGGREGATOR, _LARGE_COMMUNITIES = 17, 18, 32
 _EXTENDED_LENGTH = 0x10
+_MOST_TO_KEEP = 256
+"""Bytes; so what is kept stays small whoever sends."""
+_COMMUNITY, _LARGE_COMMUNITY = struct.Struct(">HH"), struct.Struct(">III")
 FAMILY_WORDS = {IPV4: "ipv4 unicast", IPV6: "ipv6 unicast"}
 _SOCKET_FAMILY = {IPV4: socket.AF_INET, IPV6: socket.AF_INET6}
+_ntop = socket.inet_ntop
 _ADDRESS_SIZE = {IPV4: 4, IPV6: 16}
 
 
@@ -120,16 +125,28 @@ def parse_notification(body: bytes) -> str:
     return f"notification {code}/{subcode} ({words})" + (f": {said}" if said else "")
 
 
-def parse_attributes(data: bytes, encoding: Encoding, *, of_table: int | None = None) -> Attributes:
-    """Path attributes. `of_table`: those of a table dump, about routes of this address family,
-    where MP_REACH_NLRI may be the next hop alone (RFC 6396, 4.3.4).
+def parse_attributes(data: bytes, encoding: Encoding, of_table: int | None = None) -> Attributes:
+    """Path attributes. Nobody may change them: many routes have the same, and they are kept.
+
+    `of_table`: those of a table dump, about routes of this address family, where MP_REACH_NLRI may
+    be the next hop alone (RFC 6396, 4.3.4).
     """
+    if len(data) <= _MOST_TO_KEEP:
+        return _parse_and_keep(data, encoding, of_table)
+    return _parse(data, encoding, of_table)
+
+
+def _parse(data: bytes, encoding: Encoding, of_table: int | None) -> Attributes:
     found = Attributes()
     values: dict[int, bytes] = {}
-    at = 0
-    while at < len(data):
-        kind, value, at = _attribute(data, at)
-        values.setdefault(kind, value)  # of a repeated one the first counts (RFC 7606, 3 g)
+    at, size = 0, len(data)
+    while at < size:
+        wide = at + 4 if data[at] & _EXTENDED_LENGTH else at + 3
+        end = wide + int.from_bytes(data[at + 2 : wide], "big")
+        if wide > size or end > size:
+            raise MalformedError("an attribute that is cut off")
+        values.setdefault(data[at + 1], data[wide:end])  # the first counts (RFC 7606, 3 g)
+        at = end
     _read_plain(found, values)
     found.as_path = _as_path(values, encoding)
     if _MP_REACH in values:
@@ -137,6 +154,9 @@ def parse_attributes(data: bytes, encoding: Encoding, *, of_table: int | None = 
     if _MP_UNREACH in values:
         _read_unreach(found, values[_MP_UNREACH], encoding)
     return found
+
+
+_parse_and_keep = functools.lru_cache(maxsize=8192)(_parse)
 
 
 def parse_nlri(data: bytes, family: int, *, add_path: bool) -> list[Nlri]:
@@ -170,15 +190,15 @@ def parse_prefix(data: bytes, at: int, family: int) -> tuple[str, int]:
     if bits % 8:
         octets = octets[:-1] + bytes((octets[-1] & (0xFF00 >> bits % 8) & 0xFF,))
     padded = octets.ljust(_ADDRESS_SIZE[family], b"\0")
-    return f"{socket.inet_ntop(_SOCKET_FAMILY[family], padded)}/{bits}", end
+    return f"{_ntop(_SOCKET_FAMILY[family], padded)}/{bits}", end
 
 
 def address_text(octets: bytes) -> str:
     """An address of 4 or 16 octets."""
     if len(octets) == 4:
-        return socket.inet_ntop(socket.AF_INET, octets)
+        return _ntop(socket.AF_INET, octets)
     if len(octets) == 16:
-        return socket.inet_ntop(socket.AF_INET6, octets)
+        return _ntop(socket.AF_INET6, octets)
     raise MalformedError("an address that is cut off")
 
 
@@ -188,16 +208,6 @@ def _sized(data: bytes, at: int, what: str) -> tuple[bytes, int]:
     if len(data) < at + 2 or end > len(data):
         raise MalformedError(f"an UPDATE with {what} that are cut off")
     return data[at + 2 : end], end
-
-
-def _attribute(data: bytes, at: int) -> tuple[int, bytes, int]:
-    wide = at + 4 if data[at] & _EXTENDED_LENGTH else at + 3
-    if wide > len(data):
-        raise MalformedError("an attribute that is cut off")
-    end = wide + int.from_bytes(data[at + 2 : wide], "big")
-    if end > len(data):
-        raise MalformedError("an attribute that is cut off")
-    return data[at + 1], data[wide:end], end
 
 
 def _read_plain(found: Attributes, values: dict[int, bytes]) -> None:
@@ -211,8 +221,8 @@ def _read_plain(found: Attributes, values: dict[int, bytes]) -> None:
     found.med = _number(values.get(_MED), "MULTI_EXIT_DISC")
     found.local_preference = _number(values.get(_LOCAL_PREFERENCE), "LOCAL_PREF")
     found.communities = (
-        *_numbers(values.get(_COMMUNITIES, b""), "HH", "COMMUNITIES"),
-        *_numbers(values.get(_LARGE_COMMUNITIES, b""), "III", "LARGE_COMMUNITY"),
+        *_numbers(values.get(_COMMUNITIES, b""), _COMMUNITY, "COMMUNITIES"),
+        *_numbers(values.get(_LARGE_COMMUNITIES, b""), _LARGE_COMMUNITY, "LARGE_COMMUNITY"),
     )
 
 
@@ -224,11 +234,10 @@ def _number(value: bytes | None, name: str) -> int | None:
     return int.from_bytes(value, "big")
 
 
-def _numbers(value: bytes, form: str, name: str) -> list[str]:
-    layout = struct.Struct(f">{form}")
-    if len(value) % layout.size:
+def _numbers(value: bytes, form: struct.Struct, name: str) -> list[str]:
+    if len(value) % form.size:
         raise MalformedError(f"{name} of a wrong length")
-    return [":".join(map(str, numbers)) for numbers in layout.iter_unpack(value)]
+    return [":".join(map(str, numbers)) for numbers in form.iter_unpack(value)]
 
 
 def _as_path(values: dict[int, bytes], encoding: Encoding) -> str:
