@@ -32,8 +32,10 @@ COMMON = (
     1_472, 1_476, 1_480, 1_488, 1_492, 1_496, 1_500, 2_002, 4_352, 8_166, 8_900, 8_970, 9_000,
 )  # fmt: skip
 """What tunnels and links commonly have: tried before anything between."""
-CHANCE = 0.01
-"""By chance alone a size that fits is taken for too long at most this often."""
+CHANCE = 0.002
+"""By chance alone a size that fits is taken for too long at most about this often. A search asks
+for some five sizes that fit: 1 % in all.
+"""
 LEAST_TRIES, MOST_TRIES = 2, 8
 MOST_PROBES = 96
 
@@ -81,7 +83,6 @@ class PathMtuSearch:
         self._least_said = LEAST_SAID[family]
         self._low = min(SMALLEST[family], largest)
         self._largest = largest
-        self._first = largest
         self._high = largest + 1
         """The smallest size that is known not to get through."""
         self._silent_high = False

@@ -1,10 +1,10 @@
 """Traces in network namespaces of their own; prints what came, as JSON, by scenario.
 
-    python path_child.py raw|none SCENARIO...
+    python path_child.py SCENARIO... without SCENARIO...
 
-A chain: this host, two routers, a destination. 10.1.0.1 - 10.1.0.2 10.2.0.1 - 10.2.0.2 10.3.0.1 -
-10.3.0.2, and fd01::1 to fd03::2 likewise. The last link takes 1,400 octets; the destination listens
-for TCP on port 8080.
+The later ones are run without any capability. A chain: this host, two routers, a destination.
+10.1.0.1 - 10.1.0.2 10.2.0.1 - 10.2.0.2 10.3.0.1 - 10.3.0.2, and fd01::1 to fd03::2 likewise. The
+last link takes 1,400 octets; the destination listens for TCP on port 8080.
 """
 
 import asyncio
@@ -54,6 +54,19 @@ def apply(settings: dict[str, int]) -> None:
             Path(f"/proc/sys/net/{name}").write_text(str(value))
 
 
+def hardware(link: int, end: int) -> str:
+    return f"02:00:00:00:0{link}:0{end}"
+
+
+def address(ip: Any, name: str, link: int, end: int) -> None:
+    """Addresses of one end of a link; who is at the other end is known, nobody asks."""
+    NAMESPACES.address(ip, name, f"10.{link}.0.{end}", f"fd0{link}::{end}")
+    (index,) = ip.link_lookup(ifname=name)
+    other = 3 - end
+    for there in (f"10.{link}.0.{other}", f"fd0{link}::{other}"):
+        ip.neigh("add", dst=there, lladdr=hardware(link, other), ifindex=index, state="permanent")
+
+
 def part(number: int, ready: int, done: int) -> None:
     """One of the other three, in a process of its own: 1 and 2 are routers, 3 the destination."""
     from pyroute2 import IPRoute
@@ -69,9 +82,9 @@ def part(number: int, ready: int, done: int) -> None:
     }
     apply(settings)
     with IPRoute() as ip:
-        NAMESPACES.address(ip, "near", f"10.{number}.0.2", f"fd0{number}::2")
+        address(ip, "near", number, 2)
         if number < 3:
-            NAMESPACES.address(ip, "far", f"10.{number + 1}.0.1", f"fd0{number + 1}::1")
+            address(ip, "far", number + 1, 1)
             if number == 2:
                 (index,) = ip.link_lookup(ifname="far")
                 ip.link("set", index=index, mtu=NARROW)
@@ -82,9 +95,9 @@ def part(number: int, ready: int, done: int) -> None:
                 end = 2 if forth else 1
                 ip.route("add", dst=f"10.{other}.0.0/24", gateway=f"10.{gateway}.0.{end}")
                 ip.route("add", dst=f"fd0{other}::/64", gateway=f"fd0{gateway}::{end}")
-    for address, kind in (("0.0.0.0", socket.AF_INET), ("::1", socket.AF_INET6)):
-        address = f"fd0{number}::2" if kind == socket.AF_INET6 else address
-        listener = socket.create_server((address, OPEN_PORT), family=kind)
+    places = ((f"10.{number}.0.2", socket.AF_INET), (f"fd0{number}::2", socket.AF_INET6))
+    for own, kind in places:
+        listener = socket.create_server((own, OPEN_PORT), family=kind)
         threading.Thread(target=echo, args=(listener,), daemon=True).start()
     os.write(ready, b"2")
     os.read(done, 1)
@@ -118,26 +131,29 @@ def build_chain() -> list[int]:
                 os.close(other)
             part(number, tell_ready, done)
         os.close(done)
-        os.read(ready, 1)
+        os.close(tell_ready)
+        NAMESPACES.check(len(os.read(ready, 1)) - 1)
         pids.append(pid)
         ends.append((ready, tell_done))
     with IPRoute() as ip:
         ip.link("set", index=ip.link_lookup(ifname="lo")[0], state="up")
         for number, pid in enumerate(pids, start=1):
-            ip.link("add", ifname=f"n{number}", kind="veth", peer={"ifname": f"f{number}"})
+            peer = {"ifname": f"f{number}", "address": hardware(number, 2)}
+            near = {"ifname": f"n{number}", "address": hardware(number, 1)}
+            ip.link("add", kind="veth", peer=peer, **near)
             (near,), (far,) = (ip.link_lookup(ifname=f"{end}{number}") for end in "nf")
             if number == 1:
                 ip.link("set", index=near, ifname="here")
             else:
                 ip.link("set", index=near, ifname="far", net_ns_pid=pids[number - 2])
             ip.link("set", index=far, ifname="near", net_ns_pid=pid)
-        NAMESPACES.address(ip, "here", "10.1.0.1", "fd01::1")
+        address(ip, "here", 1, 1)
         for number in (2, 3):
             ip.route("add", dst=f"10.{number}.0.0/24", gateway="10.1.0.2")
             ip.route("add", dst=f"fd0{number}::/64", gateway="fd01::2")
     for ready, tell_done in ends:
         os.write(tell_done, b"1")
-        os.read(ready, 1)
+        NAMESPACES.check(len(os.read(ready, 1)) - 1)
     return [tell_done for _, tell_done in ends]
 
 
@@ -319,10 +335,11 @@ async def session(network: SystemNetwork, family: AddressFamily) -> Told:
     connection.send(b" again")
     await asyncio.sleep(SOON)
     told = await trace.heard(0)
+    info = connection.info()
     talk.session.close()
-    await asyncio.sleep(SOON)
     trace.close()
-    return told | {"said": said, "echo": talk.came.decode(), "info": str(connection.info())}
+    numbers = None if info is None else (info.bytes_sent, info.retransmits)
+    return told | {"said": said, "echo": talk.came.decode(), "info": numbers}
 
 
 async def foreign(network: SystemNetwork) -> Told:
@@ -356,6 +373,7 @@ SCENARIOS: dict[str, Callable[[SystemNetwork], Awaitable[Told]]] = {
     },
     **{f"session_{family}": lambda network, f=family: session(network, f) for family in (V4, V6)},
     "many": many,
+    "refused": lambda network: hops(network, TraceProtocol.UDP, V4),
     "marked": marked,
     "foreign": foreign,
 }
@@ -374,17 +392,16 @@ async def run(names: list[str]) -> dict[str, Told]:
     return told
 
 
-def main(kind: str, names: list[str]) -> None:
+def main(with_rights: list[str], without: list[str]) -> None:
     hold = build_chain()
-    if kind != "raw":
-        NAMESPACES.drop_capabilities()
-    try:
-        told = asyncio.run(run(names))
-    finally:
-        for end in hold:
-            os.close(end)
+    told = asyncio.run(run(with_rights))
+    NAMESPACES.drop_capabilities()
+    told |= asyncio.run(run(without))
+    for end in hold:
+        os.close(end)
     sys.stdout.write(msgspec.json.encode(told).decode())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    at = sys.argv.index("without")
+    main(sys.argv[1:at], sys.argv[at + 1 :])
