@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pathbudget.probes import record
+from pathbudget.probes.bgp import record as bgp
 from pathbudget.probes.columns import (
     CONTEXT_COLUMNS,
     FAILURE_COUNT,
@@ -16,6 +17,7 @@ from pathbudget.probes.columns import (
     POSITION,
     SAMPLE_COLUMNS,
     SAMPLE_COUNT,
+    UPDATE_COLUMNS,
     Column,
 )
 
@@ -30,6 +32,8 @@ WORDS: Sequence[type[StrEnum]] = (
     record.Stage,
     record.SyncState,
     record.Transport,
+    bgp.FeedKind,
+    bgp.UpdateKind,
 )
 
 
@@ -51,6 +55,7 @@ def generated() -> dict[str, str]:
         "measurement": table([*MEASUREMENT_COLUMNS, SAMPLE_COUNT, FAILURE_COUNT]),
         "sample": table(samples),
         "context": ", ".join(f"`{column.name}`" for column in CONTEXT_COLUMNS),
+        "update": table(UPDATE_COLUMNS),
         "words": "\n".join(f"- {kind.__name__}: {words(kind)}" for kind in WORDS),
     }
 

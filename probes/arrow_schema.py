@@ -32,6 +32,7 @@ from pathbudget.probes.record import (
     Failure,
     FailureKind,
     Measurement,
+    Metric,
     Note,
     Sample,
     Stage,
@@ -57,7 +58,8 @@ _TYPES: Mapping[Kind, pa.DataType] = {
 }
 
 
-def _schema(table: str, columns: Sequence[Column]) -> pa.Schema:
+def schema_of(table: str, columns: Sequence[Column], version: int = SCHEMA_VERSION) -> pa.Schema:
+    """Arrow schema of a table, with what each column means in its metadata."""
     fields = [
         pa.field(
             column.name,
@@ -68,26 +70,29 @@ def _schema(table: str, columns: Sequence[Column]) -> pa.Schema:
     ]
     about: dict[bytes | str, bytes | str] = {
         "pathbudget.table": table,
-        "pathbudget.schema": str(SCHEMA_VERSION),
+        "pathbudget.schema": str(version),
     }
     return pa.schema(fields, metadata=about)
 
 
-MEASUREMENT_SCHEMA = _schema("measurements", [*MEASUREMENT_COLUMNS, SAMPLE_COUNT, FAILURE_COUNT])
-SAMPLE_SCHEMA = _schema("samples", [MEASUREMENT_ID, POSITION, *SAMPLE_COLUMNS, *CONTEXT_COLUMNS])
+MEASUREMENT_SCHEMA = schema_of("measurements", [*MEASUREMENT_COLUMNS, SAMPLE_COUNT, FAILURE_COUNT])
+SAMPLE_SCHEMA = schema_of("samples", [MEASUREMENT_ID, POSITION, *SAMPLE_COLUMNS, *CONTEXT_COLUMNS])
 
 
 def measurement_table(measurements: Sequence[Measurement]) -> pa.Table:
     """One row per measurement, `MEASUREMENT_SCHEMA`. Raises RecordError for what cannot be held."""
-    values = list(_values(MEASUREMENT_COLUMNS, measurements))
+    values = list(column_values(MEASUREMENT_COLUMNS, measurements))
     values.append([len(measurement.samples) for measurement in measurements])
     values.append([failures(measurement) for measurement in measurements])
-    return _table(values, MEASUREMENT_SCHEMA)
+    return table_of(values, MEASUREMENT_SCHEMA)
 
 
 def failures(measurement: Measurement) -> int:
-    """How many samples of it have no number."""
-    return sum(sample.failure is not None for sample in measurement.samples)
+    """How many samples of it have no number; routers on the way may be silent without a failure."""
+    return sum(
+        sample.failure is not None and sample.metric != Metric.HOP_RTT
+        for sample in measurement.samples
+    )
 
 
 def sample_table(measurements: Sequence[Measurement]) -> pa.Table:
@@ -96,17 +101,17 @@ def sample_table(measurements: Sequence[Measurement]) -> pa.Table:
     lengths = [len(measurement.samples) for measurement in measurements]
     rows = _spread(range(len(measurements)), lengths)
     positions = list(chain.from_iterable(map(range, lengths)))
-    own = [positions, *_values(SAMPLE_COLUMNS, samples)]
+    own = [positions, *column_values(SAMPLE_COLUMNS, samples)]
     shared = [
         [measurement.id for measurement in measurements],
-        *_values(CONTEXT_COLUMNS, measurements),
+        *column_values(CONTEXT_COLUMNS, measurements),
     ]
     fields = list(SAMPLE_SCHEMA)
-    identifier, *context = _arrays(shared, [fields[0], *fields[1 + len(own) :]])
+    identifier, *context = arrays_of(shared, [fields[0], *fields[1 + len(own) :]])
     per_row = pa.array(rows, type=pa.int64())
     arrays = [
         identifier.take(per_row),
-        *_arrays(own, fields[1 : 1 + len(own)]),
+        *arrays_of(own, fields[1 : 1 + len(own)]),
         *(array.take(per_row) for array in context),
     ]
     return pa.Table.from_arrays(arrays, schema=SAMPLE_SCHEMA)
@@ -121,7 +126,9 @@ def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int, int]]:
         raws = _raws(table)
     except (TypeError, ValueError, msgspec.DecodeError) as error:
         raise RecordError(f"measurement table: unreadable: {error}") from None
-    counts = zip(_column(table, SAMPLE_COUNT.name), _column(table, FAILURE_COUNT.name), strict=True)
+    counts = zip(
+        column_list(table, SAMPLE_COUNT.name), column_list(table, FAILURE_COUNT.name), strict=True
+    )
     for raw, (count, failed) in zip(raws, counts, strict=True):
         if count is None or failed is None:
             raise RecordError(f"measurement {raw.get('id')}: its number of samples is missing")
@@ -130,7 +137,7 @@ def envelopes(table: pa.Table) -> Iterator[tuple[Measurement, int, int]]:
 
 def samples(table: pa.Table) -> list[Sample]:
     """The samples of (a slice of) a sample table, in its order. Raises RecordError."""
-    lists = [_column(table, column.name) for column in SAMPLE_COLUMNS]
+    lists = [column_list(table, column.name) for column in SAMPLE_COLUMNS]
     try:
         return [_sample(*row) for row in zip(*lists, strict=True)]
     except (KeyError, TypeError, ValueError) as error:
@@ -148,19 +155,21 @@ def from_tables(measurements: pa.Table, sample_rows: pa.Table) -> Iterator[Measu
 
 def with_samples(envelope: Measurement, count: int, rows: pa.Table) -> Measurement:
     """The whole measurement; raises RecordError when `rows` are not exactly its samples."""
-    names = set(_column(rows, MEASUREMENT_ID.name))
+    names = set(column_list(rows, MEASUREMENT_ID.name))
     if len(rows) != count or not names <= {envelope.id}:
         raise RecordError(f"measurement {envelope.id}: {len(rows)} of {count} samples are there")
     return msgspec.structs.replace(envelope, samples=tuple(samples(rows)))
 
 
-def _table(values: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_arrays(_arrays(values, list(schema)), schema=schema)
+def table_of(values: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """A table out of columns. Raises RecordError for what it cannot hold."""
+    return pa.Table.from_arrays(arrays_of(values, list(schema)), schema=schema)
 
 
-def _arrays(
+def arrays_of(
     values: Sequence[Sequence[Any]], fields: "Sequence[pa.Field[Any]]"
 ) -> "list[pa.Array[Any]]":
+    """Columns as Arrow arrays. Raises RecordError for what they cannot hold."""
     try:
         return [
             pa.array(column, type=field.type) for column, field in zip(values, fields, strict=True)
@@ -169,9 +178,7 @@ def _arrays(
         raise RecordError(f"a record does not fit the table: {error}") from None
 
 
-def _values(
-    columns: Iterable[Column], records: Sequence[Measurement] | Sequence[Sample]
-) -> Iterator[list[Any]]:
+def column_values(columns: Iterable[Column], records: Sequence[object]) -> Iterator[list[Any]]:
     """The values of every column for every record; None where a part of the path is absent."""
     parts: dict[str, list[Any]] = {}
     for column in columns:
@@ -199,7 +206,7 @@ def _spread(values: Iterable[Any], lengths: Sequence[int]) -> list[Any]:
     return list(chain.from_iterable(map(repeat, values, lengths)))
 
 
-def _column(table: pa.Table, name: str) -> list[Any]:
+def column_list(table: pa.Table, name: str) -> list[Any]:
     """A column as a list; nulls where an older file lacks it."""
     if name not in table.column_names:
         return [None] * len(table)
@@ -211,7 +218,7 @@ def _raws(table: pa.Table) -> list[dict[str, Any]]:
     """The rows as the JSON objects that they stand for: nulls left out, paths unfolded."""
     raws: list[dict[str, Any]] = [{"samples": []} for _ in range(len(table))]
     for column in MEASUREMENT_COLUMNS:
-        values = _column(table, column.name)
+        values = column_list(table, column.name)
         if column.kind is Kind.JSON:
             values = [value and msgspec.json.decode(value) for value in values]
         elif column.kind is Kind.COUNTS:

@@ -1,4 +1,4 @@
-"""The two tables of the store, column by column: name, type, place in the record, unit, meaning.
+"""The tables of the store, column by column: name, type, place in the record, unit, meaning.
 
 Everything else follows from these lists: the Arrow schemas, the conversion in both directions, the
 headings of the CSV export, and the reference in docs/record-schema.md. Needs no library.
@@ -26,7 +26,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`path` is where the value stands in a `Measurement` (or `Sample`); null when it is absent."""
+    """`path` is where the value stands in a `Measurement`, `Sample` or `RouteUpdate`; null when it is
+    absent.
+    """
 
     name: str
     kind: Kind
@@ -170,3 +172,25 @@ MEASUREMENT_ID = Column("measurement_id", _T, "id", "measurement that the sample
 POSITION = Column("position", _I, "", "place of the sample in its measurement, from 0")
 SAMPLE_COUNT = Column("sample_count", _I, "", "number of samples of the measurement")
 FAILURE_COUNT = Column("failure_count", _I, "", "how many of them are failures")
+
+UPDATE_COLUMNS: tuple[Column, ...] = (
+    Column("id", _T, "id", "unique name of the update; sorts in the order of time"),
+    Column("feed", _T, "feed", "name of the feed, or the file"),
+    Column("feed_kind", _T, "feed_kind", "how the news came: session, ris_live, mrt, bmp"),
+    Column("collector", _T, "collector", "collector or router that the peer speaks to"),
+    Column("peer_address", _T, "peer_address", "who said it; empty: the feed as a whole"),
+    Column("peer_asn", _I, "peer_asn", "autonomous system of the peer"),
+    Column("kind", _T, "kind", "announce, withdraw, rib, peer_up, peer_down, end_of_rib"),
+    Column("time_unix_ns", _I, "time_unix_ns", "when, as the source says", "ns since 1970 UTC"),
+    Column("arrived_unix_ns", _I, "arrived_unix_ns", "when we had it", "ns since 1970 UTC"),
+    Column("prefix", _T, "prefix", "what it is about; empty: the session"),
+    Column("as_path", _T, "as_path", "autonomous systems, prepends included; a set is {1,2}"),
+    Column("origin", _T, "origin", "igp, egp or incomplete"),
+    Column("next_hop", _T, "next_hop", "next hop"),
+    Column("local_preference", _I, "local_preference", "LOCAL_PREF"),
+    Column("med", _I, "med", "MULTI_EXIT_DISC"),
+    Column("communities", Kind.WORDS, "communities", "65000:120, and 65000:1:2 for large ones"),
+    Column("path_id", _I, "path_id", "number of the path, where the session has add-path"),
+    Column("detail", _T, "detail", "why a session ended; family of an end of RIB"),
+)
+"""One row per prefix and message of a BGP peer, one per change of a session."""

@@ -15,6 +15,7 @@ from pathbudget.probes.record import AddressFamily
 if TYPE_CHECKING:
     from pathbudget.agents.store.parquet import Receipt, Store
     from pathbudget.agents.store.reading import Selection
+    from pathbudget.agents.store.update_files import UpdateSelection
 
 
 class ListFormat(StrEnum):
@@ -22,6 +23,13 @@ class ListFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+
+
+class TableChoice(StrEnum):
+    """Which records."""
+
+    MEASUREMENTS = "measurements"
+    BGP = "bgp"
 
 
 class ExportFormat(StrEnum):
@@ -55,6 +63,11 @@ UntilOption = Annotated[
     datetime | None,
     typer.Option("--until", metavar="TIME", formats=_TIMES, help="Started before then."),
 ]
+TableOption = Annotated[
+    TableChoice,
+    typer.Option("--table", help="Measurements with their samples, or updates of BGP feeds."),
+]
+FeedOption = Annotated[str | None, typer.Option("--feed", help="Only this feed (--table bgp).")]
 DEFAULT = Path("pathbudget-store")
 
 
@@ -87,19 +100,33 @@ def list_store(
     family: FamilyOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
+    table: TableOption = TableChoice.MEASUREMENTS,
+    feed: FeedOption = None,
 ) -> None:
-    """What is in a store: campaigns, vantages, targets, probes, how many samples."""
+    """What is in a store: campaigns, vantages, targets, probes, how many samples; BGP feeds."""
     from rich.console import Console
 
     from pathbudget.agents.store.listing_text import as_json, print_table
+    from pathbudget.agents.store.update_listing import feeds_as_json, print_feeds
 
-    opened = _open(store)
     names = (campaign, region, vantage, site, target, probe)
+    _check_filters(table, (*names, family), feed)
+    opened = _open(store)
+    whole = not any((*names, family))
+    feeds = opened.list_feeds(_of_bgp(feed, since, until)) if whole else []
+    if table is TableChoice.BGP:
+        if output_format is ListFormat.JSON:
+            sys.stdout.write(feeds_as_json(feeds).decode() + "\n")
+        else:
+            print_feeds(feeds, Console())
+        return
     series = opened.list_series(_selection(names, family, since, until))
     if output_format is ListFormat.JSON:
         sys.stdout.write(as_json(series).decode() + "\n")
-    else:
+        return
+    if series or not feeds:
         print_table(series, Console())
+    print_feeds(feeds, Console())
 
 
 @reports_errors
@@ -123,14 +150,23 @@ def export(
     family: FamilyOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
+    table: TableOption = TableChoice.MEASUREMENTS,
+    feed: FeedOption = None,
 ) -> None:
-    """Take measurements out of a store, as one file."""
+    """Take measurements out of a store, or updates of BGP feeds, as one file."""
+    names = (campaign, region, vantage, site, target, probe)
+    _check_filters(table, (*names, family), feed)
     if output_format is ExportFormat.PARQUET and output is None:
         raise fail("Parquet needs a file: add --output FILE.", ExitCode.USAGE)
     opened = _open(store)
-    from pathbudget.agents.store.export import FORMATS, whole_file
+    from pathbudget.agents.store.export import FORMATS, UPDATE_FORMATS, whole_file
 
-    names = (campaign, region, vantage, site, target, probe)
+    if table is TableChoice.BGP:
+        updates = opened.updates(_of_bgp(feed, since, until))
+        with whole_file(output) as file:
+            number = UPDATE_FORMATS[output_format](updates, file)
+        typer.echo(f"{number} updates exported", err=True)
+        return
     measurements = opened.select(_selection(names, family, since, until))
     with whole_file(output) as file:
         number = FORMATS[output_format](measurements, file)
@@ -200,6 +236,21 @@ def _selection(
     )
 
 
+def _of_bgp(feed: str | None, since: datetime | None, until: datetime | None) -> "UpdateSelection":
+    from pathbudget.agents.store.update_files import UpdateSelection
+
+    return UpdateSelection(_unix_ns(since), _unix_ns(until), feed)
+
+
+def _check_filters(table: TableChoice, names: Sequence[str | None], feed: str | None) -> None:
+    """Filters that the other table has no column for would silently do nothing."""
+    if table is TableChoice.BGP and any(names):
+        message = "--table bgp takes --feed, --since and --until; the others are of measurements"
+        raise fail(message, ExitCode.USAGE)
+    if table is TableChoice.MEASUREMENTS and feed:
+        raise fail("--feed is for BGP: add --table bgp", ExitCode.USAGE)
+
+
 def _unix_ns(moment: datetime | None) -> int | None:
     if moment is None:
         return None
@@ -207,10 +258,12 @@ def _unix_ns(moment: datetime | None) -> int | None:
 
 
 def _said(receipt: "Receipt") -> str:
+    updates = f"{_count(receipt.updates, 'BGP update')} brought into the store."
     if not receipt.written and not receipt.already_there:
-        return "Nothing was left over."
+        return updates if receipt.updates else "Nothing was left over."
     text = f"{_count(receipt.written, 'measurement')} brought into the store"
-    return f"{text}, {receipt.already_there} were there already."
+    text = f"{text}, {receipt.already_there} were there already."
+    return f"{text}\n{updates}" if receipt.updates else text
 
 
 def _count(number: int, what: str) -> str:

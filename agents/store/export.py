@@ -13,8 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from pathbudget.agents.store.disk import explain_os_error, sync
-from pathbudget.agents.store.table_files import sample_writer, write_samples
+from pathbudget.agents.store.table_files import parquet_writer, sample_writer, write_samples
+from pathbudget.agents.store.update_files import ROW_GROUP, update_batches
+from pathbudget.probes.bgp.record import RouteUpdate
+from pathbudget.probes.bgp.update_table import UPDATE_SCHEMA, update_table
 from pathbudget.probes.codec import encode_line
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import Measurement, Sample
@@ -78,6 +83,66 @@ def write_parquet(measurements: Iterable[Measurement], file: BinaryIO) -> int:
         return write_samples(writer, measurements)
 
 
+UPDATE_CSV_HEADER = (
+    "time (UTC)",
+    "arrived (UTC)",
+    "feed",
+    "feed kind",
+    "collector",
+    "peer",
+    "peer AS",
+    "kind",
+    "prefix",
+    "AS path",
+    "origin",
+    "next hop",
+    "local preference",
+    "MED",
+    "communities",
+    "path id",
+    "detail",
+    "update",
+)
+
+
+def write_updates_csv(updates: Iterable[RouteUpdate], file: BinaryIO) -> int:
+    """One row per update, under a header. Returns the number of rows."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(UPDATE_CSV_HEADER)
+    rows = 0
+    for update in updates:
+        writer.writerow(_update_row(update))
+        rows += 1
+    text.flush()
+    text.detach()
+    return rows
+
+
+def write_updates_json_lines(updates: Iterable[RouteUpdate], file: BinaryIO) -> int:
+    """One line per update. Returns the number of lines."""
+    lines = 0
+    for update in updates:
+        file.write(msgspec.json.encode(update) + b"\n")
+        lines += 1
+    return lines
+
+
+def write_updates_parquet(updates: Iterable[RouteUpdate], file: BinaryIO) -> int:
+    """The table of updates as one Parquet file. Returns the number of rows."""
+    rows = 0
+    with parquet_writer(file, UPDATE_SCHEMA) as writer:
+        for batch in update_batches(updates):
+            writer.write_table(update_table(batch), row_group_size=ROW_GROUP)
+            rows += len(batch)
+    return rows
+
+
+UPDATE_FORMATS: dict[str, Callable[[Iterable[RouteUpdate], BinaryIO], int]] = {
+    "csv": write_updates_csv,
+    "jsonl": write_updates_json_lines,
+    "parquet": write_updates_parquet,
+}
 FORMATS: dict[str, Callable[[Iterable[Measurement], BinaryIO], int]] = {
     "csv": write_csv,
     "jsonl": write_json_lines,
@@ -124,6 +189,29 @@ def milliseconds(ns: int | None) -> str:
         return ""
     whole, rest = divmod(abs(ns), 1_000_000)
     return f"{'-' if ns < 0 else ''}{whole}.{rest:06d}"
+
+
+def _update_row(update: RouteUpdate) -> tuple[object, ...]:
+    return (
+        utc_text(update.time_unix_ns),
+        utc_text(update.arrived_unix_ns),
+        harmless(update.feed),
+        update.feed_kind,
+        harmless(update.collector),
+        update.peer_address,
+        update.peer_asn,
+        update.kind,
+        update.prefix,
+        update.as_path,
+        update.origin,
+        update.next_hop,
+        update.local_preference,
+        update.med,
+        " ".join(update.communities),
+        update.path_id,
+        harmless(update.detail),
+        update.id,
+    )
 
 
 def utc_text(unix_ns: int) -> str:

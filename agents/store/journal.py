@@ -1,77 +1,31 @@
 """The spool file of a running campaign: every sample is with the kernel before `append` returns.
 
-One JSON object a line (docs/store.md has the forms). A line is one unbuffered write, so ``kill -9``
-loses at most the sample in flight; `sync` (and `close`) makes the file safe against a power cut.
-The file is locked while its writer lives, which is how `pathbudget store recover` tells a journal
-in use from one left over.
+One JSON object a line (docs/store.md has the forms); `spool_file` says what a line survives.
 """
 
-import fcntl
-import os
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
-from pathbudget.agents.store.disk import explain_os_error, give_name, reserve, sync
 from pathbudget.agents.store.journal_lines import JOURNAL_VERSION, End
 from pathbudget.agents.store.journal_reader import JournalContents, read_journal
+from pathbudget.agents.store.spool_file import UNREADY, SpoolFile
 from pathbudget.probes.codec import encode_line, encode_sample
-from pathbudget.probes.errors import SpoolError
 from pathbudget.probes.record import ClockQuality, Measurement, NoiseFloor, Sample
 
-UNREADY = ".new"
-"""End of the name of a journal that is not ready yet."""
-
-__all__ = ["Journal", "JournalContents", "read_journal"]
+__all__ = ["UNREADY", "Journal", "JournalContents", "read_journal"]
 
 
-class Journal:
+class Journal(SpoolFile):
     """Appends to one spool file. Not for several threads; every method may raise SpoolError."""
+
+    FIRST_LINE = b'{"journal":%d}\n' % JOURNAL_VERSION
 
     def __init__(self, path: Path, descriptor: int) -> None:
         """Use `Journal.create`."""
-        self.path = path
-        self._descriptor = descriptor
-        self._length = 0
-        self._trouble: SpoolError | None = None
+        super().__init__(path, descriptor)
         self._counts: dict[tuple[int, str], int] = {}
         self._begun: set[int] = set()
-
-    @classmethod
-    def create(cls, path: Path, *, reserve_bytes: int = 0) -> Self:
-        """Begin a new file; nothing may be there yet.
-
-        `reserve_bytes` of disk are set aside at once, so that a full disk is noticed before the
-        first packet leaves. The file appears under `path` locked and with its first line written.
-        """
-        unready = path.with_name(f".{path.name}.{os.getpid()}{UNREADY}")
-        try:
-            if path.exists():
-                raise SpoolError(f"{path}: there is a journal of this name already")
-            descriptor = os.open(unready, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        except OSError as error:
-            raise SpoolError(
-                f"{path}: no journal can be begun: {explain_os_error(error)}"
-            ) from None
-        journal = cls(path, descriptor)
-        try:
-            journal._prepare(unready, reserve_bytes)
-        except (OSError, SpoolError) as error:
-            os.close(descriptor)
-            unready.unlink(missing_ok=True)
-            why = explain_os_error(error) if isinstance(error, OSError) else str(error)
-            raise SpoolError(f"{path}: no journal can be begun: {why}") from None
-        return journal
-
-    def _prepare(self, unready: Path, reserve_bytes: int) -> None:
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if reserve_bytes:
-            reserve(self._descriptor, reserve_bytes)
-        self._write(b'{"journal":%d}\n' % JOURNAL_VERSION)
-        give_name(unready, self.path)
-        sync(self.path.parent)
 
     def begin(self, series: int, measurement: Measurement) -> None:
         """Open `series` with its envelope; the samples come through `append`."""
@@ -109,56 +63,3 @@ class Journal:
         for (series, word), number in counts.items():
             line = {"count": series, "word": word, "number": number}
             self._write(msgspec.json.encode(line) + b"\n")
-
-    def sync(self) -> None:
-        """Wait until the disk has everything: safe against a power cut. May take long."""
-        self.flush()
-        try:
-            os.fdatasync(self._descriptor)
-        except OSError as error:
-            self._fail(error)
-
-    def close(self) -> None:
-        """Cut the file to its length, make it durable, give the lock back. Twice does no harm."""
-        if self._descriptor < 0:
-            return
-        try:
-            if self._trouble is None:
-                self.flush()
-            os.ftruncate(self._descriptor, self._length)
-            os.fsync(self._descriptor)
-        except OSError as error:
-            self._fail(error)
-        finally:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def _write(self, line: bytes) -> None:
-        if self._trouble is not None:
-            raise self._trouble
-        try:
-            written = os.write(self._descriptor, line)
-            while written < len(line):  # the disk took a part; the next write says why
-                written += os.write(self._descriptor, line[written:])
-        except OSError as error:
-            self._fail(error)
-        self._length += len(line)
-
-    def _fail(self, error: OSError) -> None:
-        """Stop for good: the lines up to here are whole, and nothing may follow a torn one."""
-        self._trouble = SpoolError(
-            f"{self.path}: the journal takes no more samples: {explain_os_error(error)}; "
-            "those up to here are kept"
-        )
-        raise self._trouble from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

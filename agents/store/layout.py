@@ -3,7 +3,9 @@
 pathbudget-store.json                      says that this folder is a store, and which layout
 measurements/date=YYYY-MM-DD/*.parquet     one row per measurement
 samples/date=YYYY-MM-DD/*.parquet          one row per sample; file names as in measurements
+bgp_updates/date=YYYY-MM-DD/*.parquet      one row per BGP update; there since the first one
 spool/*.jsonl                              journals of campaigns that run or were killed
+spool/*.updates                            journals of BGP feeds likewise
 .staging/                                  files on their way into the tables
 .writer.lock, .reader.lock
 """
@@ -23,10 +25,12 @@ LAYOUT_VERSION = 1
 MARKER = "pathbudget-store.json"
 MEASUREMENTS = "measurements"
 SAMPLES = "samples"
-TABLES = (SAMPLES, MEASUREMENTS)
+BGP_UPDATES = "bgp_updates"
+TABLES = (SAMPLES, MEASUREMENTS, BGP_UPDATES)
 """In the order in which they are published: a measurement that is there has its samples."""
 
-_OWN = {MARKER, f"{MARKER}.new", MEASUREMENTS, SAMPLES, "spool", ".staging"}
+_FROM_THE_START = (SAMPLES, MEASUREMENTS)
+_OWN = {MARKER, f"{MARKER}.new", *TABLES, "spool", ".staging"}
 _TRIAL_BYTES = 1 << 20
 
 
@@ -60,9 +64,9 @@ class Layout:
         """Folder of a table."""
         return self.root / name
 
-    def dates(self) -> list[str]:
-        """Dates of all measurements, in order."""
-        found = self.table(MEASUREMENTS).glob("date=*")
+    def dates(self, table: str = MEASUREMENTS) -> list[str]:
+        """Dates of all rows of a table, in order; of one that is not there, none."""
+        found = self.table(table).glob("date=*")
         return sorted(folder.name.removeprefix("date=") for folder in found)
 
     def folder(self, table: str, date: str) -> Path:
@@ -118,13 +122,25 @@ class Layout:
         except OSError as error:
             raise StoreError(f"{self.root}: cannot be written: {explain_os_error(error)}") from None
 
+    def create_table(self, name: str) -> None:
+        """Make the folder of a table that a store need not have. Raises StoreError."""
+        folder = self.table(name)
+        if folder.is_dir():
+            return
+        try:
+            folder.mkdir(exist_ok=True)
+            sync(self.root)
+        except OSError as error:
+            raise StoreError(f"{folder}: cannot be written: {explain_os_error(error)}") from None
+
     def _foreign(self) -> Iterator[str]:
         if self.root.is_dir():
             yield from (entry.name for entry in self.root.iterdir() if entry.name not in _OWN)
 
     def _make(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
-        for folder in (self.staging, self.spool, *(self.table(name) for name in TABLES)):
+        tables = (self.table(name) for name in _FROM_THE_START)
+        for folder in (self.staging, self.spool, *tables):
             folder.mkdir(exist_ok=True)
         for lock in (self.writer_lock, self.reader_lock):
             lock.touch()

@@ -40,21 +40,22 @@ def _table(series: Sequence[SeriesSummary]) -> Table:
         probe = f"{one.probe} {one.family or '-'}"
         share = f"{100 * one.failures / one.samples:.1f}" if one.samples else "-"
         names = (one.vantage, one.target, one.site or "-", probe)
-        table.add_row(*map(_plain, names), str(one.samples), str(one.failures), share)
+        table.add_row(*map(plain, names), str(one.samples), str(one.failures), share)
     return table
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A name as it is: square brackets are no markup."""
     return text.replace("[", "\\[")
 
 
 def _span(series: Sequence[SeriesSummary]) -> str:
-    first = _minute(min(one.first_unix_ns for one in series))
-    last = _minute(max(one.last_unix_ns for one in series))
+    first = minute(min(one.first_unix_ns for one in series))
+    last = minute(max(one.last_unix_ns for one in series))
     end = last[11:] if last[:10] == first[:10] else last
     return f"{first} to {end} UTC"
 
 
-def _minute(unix_ns: int) -> str:
+def minute(unix_ns: int) -> str:
+    """A time in UTC, down to the minute."""
     return f"{datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC):%Y-%m-%d %H:%M}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pathbudget.agents.store.compaction import CompactReceipt, compact
 from pathbudget.agents.store.disk import explain_os_error
-from pathbudget.agents.store.layout import MEASUREMENTS, SAMPLES, Layout, date_of
+from pathbudget.agents.store.layout import BGP_UPDATES, MEASUREMENTS, SAMPLES, Layout, date_of
 from pathbudget.agents.store.listing import (
     CampaignSummary,
     SeriesSummary,
@@ -29,7 +29,18 @@ from pathbudget.agents.store.transaction import (
     transaction,
     unsettled,
 )
+from pathbudget.agents.store.update_files import (
+    EVERYTHING,
+    UpdateSelection,
+    UpdateWriter,
+    filed_under,
+    ids_within,
+    merged_updates,
+    update_batches,
+)
+from pathbudget.agents.store.update_listing import FeedSummary, summarise_updates
 from pathbudget.agents.store.verification import Problem, find_problems
+from pathbudget.probes.bgp.record import RouteUpdate
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import AddressFamily, Measurement
 
@@ -38,12 +49,16 @@ DEFAULT_STORE = Path("pathbudget-store")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a write did. `problems` names what could not be saved from a damaged journal."""
+    """What a write did. `problems` names what could not be saved from a damaged journal.
+
+    `updates`: of `recover`, BGP updates that were written, which `written` does not count then.
+    """
 
     written: int = 0
     already_there: int = 0
     files: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
+    updates: int = 0
 
     def __add__(self, other: "Receipt") -> "Receipt":
         return Receipt(
@@ -51,6 +66,7 @@ class Receipt:
             self.already_there + other.already_there,
             self.files + other.files,
             self.problems + other.problems,
+            self.updates + other.updates,
         )
 
 
@@ -89,6 +105,38 @@ class Store:
         for batch in batches(measurements):
             receipt += self._write_batch(batch)
         return receipt
+
+    def write_updates(self, updates: Iterable[RouteUpdate]) -> Receipt:
+        """Store BGP updates that are not there yet. What has been written stays written.
+
+        Raises StoreError and RecordError, as `write` does.
+        """
+        self.layout.create()
+        self.layout.create_table(BGP_UPDATES)
+        receipt = Receipt()
+        for batch in update_batches(updates):
+            receipt += self._write_updates(batch)
+        return receipt
+
+    def updates(self, selection: UpdateSelection = EVERYTHING) -> Iterator[RouteUpdate]:
+        """BGP updates, each once, in the order of time; one row group per file in memory.
+
+        Raises StoreError when there is no store or a file is damaged.
+        """
+        self.layout.require()
+        self.settle_if_possible()
+        return self._read_updates(selection)
+
+    def _read_updates(self, selection: UpdateSelection) -> Iterator[RouteUpdate]:
+        with shared(self.layout.reader_lock):
+            yield from merged_updates(self.layout, selection)
+
+    def list_feeds(self, selection: UpdateSelection = EVERYTHING) -> list[FeedSummary]:
+        """What is there of BGP, one entry per feed."""
+        self.layout.require()
+        self.settle_if_possible()
+        with shared(self.layout.reader_lock):
+            return summarise_updates(self.layout, selection)
 
     def measurements(
         self,
@@ -180,6 +228,25 @@ class Store:
                 _stage(work, date, [m for m in new if date_of(m.started_unix_ns) == date])
             files = work.commit(self._at_step)
             return Receipt(len(new), len(batch) - len(new), tuple(files))
+
+    def _write_updates(self, batch: Sequence[RouteUpdate]) -> Receipt:
+        with transaction(self.layout, "append", self._at_step) as work:
+            by_date: dict[str, dict[str, RouteUpdate]] = {}
+            for update in batch:
+                by_date.setdefault(filed_under(update), {}).setdefault(update.id, update)
+            new = 0
+            for date, once in sorted(by_date.items()):
+                for path in self.layout.files(BGP_UPDATES, date):
+                    for name in ids_within(path, min(once), max(once)) & once.keys():
+                        del once[name]
+                    if not once:
+                        break
+                new += len(once)
+                if once:
+                    with UpdateWriter(work.file(BGP_UPDATES, date)) as writer:
+                        writer.write([once[name] for name in sorted(once)])
+            files = work.commit(self._at_step) if new else []
+            return Receipt(new, len(batch) - new, tuple(files))
 
     def _not_there_yet(self, batch: Sequence[Measurement]) -> list[Measurement]:
         """In the order of their ids, each once."""

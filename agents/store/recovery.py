@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pathbudget.agents.store.disk import explain_os_error, sync
-from pathbudget.agents.store.journal import UNREADY
 from pathbudget.agents.store.journal_reader import JournalReader
 from pathbudget.agents.store.locks import is_held
 from pathbudget.agents.store.parquet import Receipt, Store
+from pathbudget.agents.store.spool_file import UNREADY
+from pathbudget.agents.store.update_journal import UPDATES_ENDING, UpdateJournalReader
 from pathbudget.probes.errors import PathbudgetError, RecordError, SpoolError, StoreError
 
 
@@ -33,6 +34,22 @@ def commit_journal(journal_path: Path, store: Store) -> Receipt:
     return receipt + Receipt(problems=tuple(f"{journal_path}: {p}" for p in reader.problems))
 
 
+def commit_updates(journal_path: Path, store: Store) -> Receipt:
+    """The same for a journal of BGP updates."""
+    with _left_over(journal_path):
+        reader = UpdateJournalReader(journal_path)
+        try:
+            receipt = store.write_updates(reader.updates())
+        except (StoreError, RecordError) as error:
+            raise StoreError(
+                f"{error}\nWhat was heard is kept in {journal_path}. When there is room, run: "
+                f"pathbudget store recover {store.path}"
+            ) from None
+        _put_away(journal_path, damaged=reader.damaged)
+    problems = tuple(f"{journal_path}: {problem}" for problem in reader.problems)
+    return Receipt(files=receipt.files, problems=problems, updates=receipt.written)
+
+
 def recover(store: Store) -> tuple[Receipt, list[str]]:
     """Commit every journal in the spool folder whose writer is gone.
 
@@ -41,13 +58,15 @@ def recover(store: Store) -> tuple[Receipt, list[str]]:
     store.check_writable()
     _clear_unready(store.spool)
     receipt, left_alone = Receipt(), list[str]()
-    for path in sorted(store.spool.glob("*.jsonl")):
-        try:
-            receipt += commit_journal(path, store)
-        except StoreError:
-            raise
-        except PathbudgetError as error:
-            left_alone.append(str(error))
+    kinds = (("*.jsonl", commit_journal), (f"*{UPDATES_ENDING}", commit_updates))
+    for pattern, commit in kinds:
+        for path in sorted(store.spool.glob(pattern)):
+            try:
+                receipt += commit(path, store)
+            except StoreError:
+                raise
+            except PathbudgetError as error:
+                left_alone.append(str(error))
     return receipt, left_alone
 
 

@@ -65,8 +65,8 @@ class PairWriter:
     """Writes measurements to a pair of files; the caller gives them in the order of their ids."""
 
     def __init__(self, measurement_path: Path, sample_path: Path) -> None:
-        self._measurements = _writer(measurement_path, arrow_schema.MEASUREMENT_SCHEMA)
-        self._samples = _writer(sample_path, arrow_schema.SAMPLE_SCHEMA)
+        self._measurements = parquet_writer(measurement_path, arrow_schema.MEASUREMENT_SCHEMA)
+        self._samples = parquet_writer(sample_path, arrow_schema.SAMPLE_SCHEMA)
 
     def write(self, measurements: Sequence[Measurement]) -> None:
         """Append rows to both. Raises RecordError for what a table cannot hold."""
@@ -94,7 +94,7 @@ class PairWriter:
 
 def sample_writer(file: BinaryIO) -> pq.ParquetWriter:
     """A writer of the sample table to an open file."""
-    return _writer(file, arrow_schema.SAMPLE_SCHEMA)
+    return parquet_writer(file, arrow_schema.SAMPLE_SCHEMA)
 
 
 def write_samples(writer: pq.ParquetWriter, measurements: Iterable[Measurement]) -> int:
@@ -107,7 +107,8 @@ def write_samples(writer: pq.ParquetWriter, measurements: Iterable[Measurement])
     return rows
 
 
-def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+def parquet_writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer as all files of a store are written."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -123,8 +124,8 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
     The file is open only while a row group is read: a store may have more files than a process
     may hold open.
     """
-    for index in range(_read(path, lambda file: file.num_row_groups)):
-        yield _read(path, functools.partial(_row_group, index=index, columns=columns))
+    for index in range(read_parquet(path, lambda file: file.num_row_groups)):
+        yield read_parquet(path, functools.partial(_row_group, index=index, columns=columns))
 
 
 def first_id(path: Path) -> str | None:
@@ -244,11 +245,11 @@ class _Group:
     def table(self) -> pa.Table:
         """All its rows."""
         load = functools.partial(_row_group, index=self._index, columns=self._columns)
-        return _read(self.path, load)
+        return read_parquet(self.path, load)
 
 
 def _blocks(path: Path, columns: Sequence[str] | None) -> Iterator[_Block]:
-    for index, rows in enumerate(_read(path, _group_sizes)):
+    for index, rows in enumerate(read_parquet(path, _group_sizes)):
         group = _Group(path, index, columns)
         for start in range(0, rows, _BLOCK_ROWS):
             yield _Block(group, start, min(_BLOCK_ROWS, rows - start))
@@ -281,7 +282,8 @@ def _row_group(file: pq.ParquetFile, index: int, columns: Sequence[str] | None) 
     return file.read_row_group(index, [c for c in columns if c in known] if columns else None)
 
 
-def _read(path: Path, read: Callable[[pq.ParquetFile], Result]) -> Result:
+def read_parquet(path: Path, read: Callable[[pq.ParquetFile], Result]) -> Result:
+    """What `read` makes of an open file. Raises StoreError."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             return read(file)

@@ -1,4 +1,4 @@
-"""Changing both tables as one step, so that a crash at any point loses and repeats nothing.
+"""Changing the tables as one step, so that a crash at any point loses and repeats nothing.
 
 Files are written and made durable under ``.staging/building-X``. Renaming that folder to
 ``.staging/ready-X`` is the decision: before it nothing has happened, after it whoever next takes

@@ -4,10 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathbudget.agents.store.layout import MEASUREMENTS, SAMPLES, TABLES, Layout, date_of
+from pathbudget.agents.store.layout import (
+    BGP_UPDATES,
+    MEASUREMENTS,
+    SAMPLES,
+    TABLES,
+    Layout,
+    date_of,
+)
 from pathbudget.agents.store.locks import is_held
 from pathbudget.agents.store.table_files import SampleRows, envelope_counts, whole
 from pathbudget.agents.store.transaction import unsettled
+from pathbudget.agents.store.update_files import filed_under, updates_of
+from pathbudget.agents.store.update_journal import UPDATES_ENDING
 from pathbudget.probes.arrow_schema import failures
 from pathbudget.probes.errors import StoreError
 
@@ -32,6 +41,10 @@ def find_problems(layout: Layout) -> Iterator[Problem]:
         seen: set[str] = set()
         for path in layout.files(MEASUREMENTS, date):
             yield from _of_pair(layout, path, date, seen)
+    for date in layout.dates(BGP_UPDATES):
+        told: set[str] = set()
+        for path in layout.files(BGP_UPDATES, date):
+            yield from _of_updates(path, date, told)
 
 
 def _leftovers(layout: Layout) -> Iterator[Problem]:
@@ -39,7 +52,7 @@ def _leftovers(layout: Layout) -> Iterator[Problem]:
     if not (layout.writer_lock.exists() and is_held(layout.writer_lock)):
         for path in unsettled(layout):
             yield Problem(path, f"left by a writer that was killed; {advice}")
-    for path in sorted(layout.spool.glob("*.jsonl")):
+    for path in sorted((*layout.spool.glob("*.jsonl"), *layout.spool.glob(f"*{UPDATES_ENDING}"))):
         if not is_held(path):
             yield Problem(path, f"journal that is not in the tables yet; {advice}")
     for path in sorted(layout.spool.glob("*.damaged")):
@@ -78,6 +91,18 @@ def _of_pair(layout: Layout, path: Path, date: str, seen: set[str]) -> Iterator[
                 yield Problem(path, f"measurement {envelope.id} is filed under a wrong date")
         if rows.take(1)[1]:
             yield Problem(sample_path, "samples without their measurements at the end")
+    except StoreError as error:
+        yield _problem_of(error, path)
+
+
+def _of_updates(path: Path, date: str, seen: set[str]) -> Iterator[Problem]:
+    try:
+        for update in updates_of(path):
+            if update.id in seen:
+                yield Problem(path, f"update {update.id} is there twice")
+            seen.add(update.id)
+            if filed_under(update) != date:
+                yield Problem(path, f"update {update.id} is filed under a wrong date")
     except StoreError as error:
         yield _problem_of(error, path)
 
