@@ -32,24 +32,50 @@ def run(
         str | None,
         typer.Option("--at", metavar="NODE", help="Run it there: the node's network is its own."),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Write when each event really happened, as JSON.", show_default=False),
+    ] = None,
+    week: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED",
+            min=0,
+            help="Random events by this seed instead of those of the world file.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a command in the lab; exit with its code.
 
     With --at NODE the command sends and receives as that node, as in --at tokyo -- pathbudget
     ping frankfurt.lab: NODE.lab is the name of every node. Without it the command has no
     network of its own but loopback; it is for campaigns, which name nodes as lab:NODE. Needs
-    root, or user namespaces. When the command has ended, the lab says on stderr how exact it was.
+    root, or user namespaces. Events of the world file happen while it runs. When the command
+    has ended, the lab says on stderr how exact it was.
     """
     from pathbudget.agents.lab.rootless import run_in_namespaces
     from pathbudget.agents.lab.world_file import load_world
 
     nodes = load_world(world).nodes
+    if ledger is not None:
+        try:
+            ledger.touch()
+        except OSError as error:
+            raise ConfigError(
+                [
+                    Fault(
+                        "command line", "--ledger", f"{ledger}: {error.strerror}", "a file to write"
+                    )
+                ]
+            ) from None
     if at is not None and at not in nodes:
         raise ConfigError(
             [Fault("command line", "--at", f"{shown(at)} is no node", did_you_mean(at, nodes))]
         )
     module = [sys.executable, "-m", "pathbudget.agents.lab.stage"]
-    run_in_namespaces([*module, str(world), at or "", "--", *command])
+    options = [at or "", str(ledger or ""), "" if week is None else str(week)]
+    run_in_namespaces([*module, str(world), *options, "--", *command])
 
 
 @group.command("check")

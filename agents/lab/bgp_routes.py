@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathbudget.agents.lab.bgp import OWN_CARRIER, PREFERENCE
 from pathbudget.agents.lab.routing import NextHops, fix_routes
 from pathbudget.agents.lab.topology import LinkPass, LinkState, NodeKind, Topology
+from pathbudget.probes.record import AddressFamily
 
 MOST_ROUNDS = 200
 
@@ -85,45 +86,77 @@ def settled(topology: Topology, destination: str) -> dict[str, list[Route]]:
 
     Raises LookupError when they never settle (preferences in a circle).
     """
+    kept: dict[str, dict[str, list[Route]]] = topology.derived.setdefault("bgp", {})
+    if destination not in kept:
+        kept[destination] = _settle(topology, destination)
+    return kept[destination]
+
+
+def _settle(topology: Topology, destination: str) -> dict[str, list[Route]]:
     speakers = [name for name in topology.nodes if speaks(topology, name)]
-    numbers = {name: number_of(topology, name) for name in speakers}
+    numbers = _numbers(topology)
     known: dict[str, list[Route]] = {}
+    changed = set(speakers)
     for _ in range(MOST_ROUNDS):
-        heard: dict[str, list[Route]] = {}
+        heard = dict(known)
         for name in speakers:
-            routes = [*_own(topology, name, destination)]
-            for step in topology.passes[name]:
-                route = _heard(topology, step, known, numbers)
-                if route:
-                    routes.append(route)
-            if routes:
-                heard[name] = sorted(
-                    routes, key=lambda route: (*route.order, _place(topology, route))
-                )
-        if heard == known:
-            return known
+            told = any(step.destination in changed for step in topology.passes[name])
+            if told or not known:
+                routes = _routes_of(topology, name, destination, known, numbers)
+                if routes:
+                    heard[name] = routes
+                else:
+                    heard.pop(name, None)
+        changed = {name for name in speakers if heard.get(name, [])[:1] != known.get(name, [])[:1]}
         known = heard
+        if not changed:
+            return known
     raise LookupError(f"BGP never settles on routes to {destination}")
 
 
-def number_of(topology: Topology, name: str) -> int:
-    """The router number: that of its IPv4 address, or anything in the same order."""
-    address_of = getattr(topology, "address_of", None)
-    return (
-        int(ipaddress.ip_address(address_of(name)))
-        if address_of
-        else list(topology.nodes).index(name)
-    )
+def _routes_of(
+    topology: Topology,
+    name: str,
+    destination: str,
+    known: dict[str, list[Route]],
+    numbers: dict[str, int],
+) -> list[Route]:
+    routes = [*_own(topology, name, destination)]
+    for step in topology.passes[name]:
+        route = _heard(topology, step, known, numbers)
+        if route:
+            routes.append(route)
+    places = _places(topology)
+    routes.sort(key=lambda route: (*route.order, places[route.step.link] if route.step else ()))
+    return routes
 
 
-def _place(topology: Topology, route: Route) -> tuple[int, ...]:
-    """In the order of the neighbour's addresses."""
-    far_address = getattr(topology, "far_address", None)
-    if route.step is None or far_address is None:
-        return (-1,)
-    from pathbudget.probes.record import AddressFamily
+def _numbers(topology: Topology) -> dict[str, int]:
+    """The router numbers: those of the IPv4 addresses, or anything in the same order."""
+    found: dict[str, int] | None = topology.derived.get("numbers")
+    if found is None:
+        address_of = getattr(topology, "address_of", None)
+        found = {
+            name: int(ipaddress.ip_address(address_of(name))) if address_of else at
+            for at, name in enumerate(topology.nodes)
+        }
+        topology.derived["numbers"] = found
+    return found
 
-    return (int(ipaddress.ip_address(far_address(route.step, AddressFamily.IPV4))),)
+
+def _places(topology: Topology) -> list[tuple[int, ...]]:
+    """Something in the order of the addresses of links."""
+    found: list[tuple[int, ...]] | None = topology.derived.get("places")
+    if found is None:
+        addresses = getattr(topology, "link_addresses", None)
+        found = [
+            (int(ipaddress.ip_address(addresses(at, AddressFamily.IPV4)[0])),)
+            if addresses
+            else (at,)
+            for at in range(len(topology.links))
+        ]
+        topology.derived["places"] = found
+    return found
 
 
 def _own(topology: Topology, name: str, destination: str) -> Iterator[Route]:

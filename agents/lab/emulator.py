@@ -85,6 +85,11 @@ class Track:
             return members[0].due(now, len(frame), flow)
         return members[member_of(flow, self.setup.seed, len(members))].due(now, len(frame), flow)
 
+    @property
+    def lost(self) -> bool:
+        """Whether it carries nothing."""
+        return all(member.model.loss >= 1 for member in self.members)
+
     def change(self, change: Change) -> None:
         """Have the members behave otherwise."""
         now = time.monotonic_ns()
@@ -168,7 +173,10 @@ class Emulator:
                 track.send(frame)
                 track.sent += 1
             except OSError:
-                self._unsent += 1
+                if track.lost:
+                    track.members[0].dropped += 1  # under way when the link went down
+                else:
+                    self._unsent += 1
             self._window_count += 1
             if not track.setup.into_router:
                 self._learn(now - due)

@@ -170,6 +170,35 @@ class Fabric:
             add_routes(space, self.world)
             space.kernel.flush()
 
+    def set_carrier(self, number: int, *, carrier: bool) -> None:
+        """Have both ends of a link see that it is there, or that it is not."""
+        kernel = self.emulator.kernel
+        for end in (0, 1):
+            if carrier:
+                kernel.set_flags(inner_index(number, end), UP | NO_ARP)
+            else:
+                kernel.set_down(inner_index(number, end))
+        kernel.flush()
+
+    def set_mtu(self, number: int, mtu: int) -> None:
+        """The largest packet of both ends of a link."""
+        link = self.world.links[number]
+        for name in (link.a, link.b):
+            kernel = self.spaces[name].kernel
+            kernel.set_mtu(FIRST_INDEX + number, mtu)
+            kernel.flush()
+
+    def follow_routes(self, before: World, after: World) -> None:
+        """Enter the routes that differ, where no routing protocol does."""
+        for space in self.spaces.values():
+            old, new = _needed(space, before), _needed(space, after)
+            changed = [
+                to for to in {**old, **new} if _links_of(old.get(to)) != _links_of(new.get(to))
+            ]
+            for destination in changed:
+                enter_route(space, after, destination, old.get(destination), new.get(destination))
+            space.kernel.flush()
+
     def close(self) -> None:
         """Give everything back."""
         self._open.close()
@@ -243,12 +272,31 @@ def set_link_addresses(space: NodeSpace, world: World, number: int, end: int) ->
 def add_routes(space: NodeSpace, world: World) -> None:
     """Routes to the prefixes of all other nodes, leaving from the node's own address."""
     for destination, steps in _needed(space, world).items():
-        for family in AddressFamily:
+        enter_route(space, world, destination, None, steps)
+
+
+def enter_route(
+    space: NodeSpace,
+    world: World,
+    destination: str,
+    before: tuple[LinkPass, ...] | None,
+    steps: tuple[LinkPass, ...] | None,
+) -> None:
+    """The routes of both families to one node (or to everything) instead of those before."""
+    for family in AddressFamily:
+        prefix = world.prefix_of(destination, family) if destination else EVERYTHING[family]
+        if before:
+            space.kernel.no_route(prefix)
+        if steps:
             space.kernel.route(
-                world.prefix_of(destination, family) if destination else EVERYTHING[family],
+                prefix,
                 [(world.far_address(step, family), FIRST_INDEX + step.link) for step in steps],
                 world.address_of(space.node.name, family),
             )
+
+
+def _links_of(steps: tuple[LinkPass, ...] | None) -> list[int]:
+    return [step.link for step in steps or ()]
 
 
 def _needed(space: NodeSpace, world: World) -> Mapping[str, tuple[LinkPass, ...]]:

@@ -141,7 +141,7 @@ def _direction(entry: Entry) -> DirectionModel:
     reorder = inner(entry, "reorder", ("share", "by"))
     return DirectionModel(
         delay_ns=duration(entry, "delay", 0),
-        variation=_variation(inner(entry, "variation", ("kind", "scale", "shape", "share"))),
+        variation=read_variation(inner(entry, "variation", ("kind", "scale", "shape", "share"))),
         loss=entry.number("loss", PROBABILITY) or 0.0,
         bursts=_bursts(entry),
         rate_bits=_rate(entry),
@@ -153,7 +153,8 @@ def _direction(entry: Entry) -> DirectionModel:
     )
 
 
-def _variation(entry: Entry) -> Variation:
+def read_variation(entry: Entry) -> Variation:
+    """The table of a delay variation."""
     if not entry.values:
         return Variation()
     kind = choice(entry, "kind", VariationKind, VariationKind.NORMAL)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from pathbudget.probes.record import AddressFamily
 
-_REQUEST, _ACKNOWLEDGE, _CREATE_EXCLUSIVE, _REPLACE = 0x1, 0x4, 0x600, 0x500
+_REQUEST, _ACKNOWLEDGE, _CREATE_EXCLUSIVE = 0x1, 0x4, 0x600
 _NLMSG_ERROR = 2
-_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 16, 20, 24, 28
+_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _DELETE_ROUTE, _NEW_NEIGHBOUR = 16, 20, 24, 25, 28
 
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 4, 18, 28
 _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
@@ -89,14 +89,7 @@ class RoutingSocket:
         body += _attribute(_NDA_LINK_ADDRESS, hardware)
         self._ask(_NEW_NEIGHBOUR, _CREATE_EXCLUSIVE, body, f"neighbour {address}")
 
-    def route(
-        self,
-        prefix: str,
-        next_hops: Sequence[tuple[str, int]],
-        source: str,
-        *,
-        replace: bool = False,
-    ) -> None:
+    def route(self, prefix: str, next_hops: Sequence[tuple[str, int]], source: str) -> None:
         """A route over gateways, each with its interface, all equally good; our own packets on it
         leave from address `source`."""
         network = ipaddress.ip_network(prefix)
@@ -109,7 +102,17 @@ class RoutingSocket:
             body += _attribute(_RTA_DESTINATION, network.network_address.packed)
         body += _next_hops(next_hops)
         body += _attribute(_RTA_PREFERRED_SOURCE, ipaddress.ip_address(source).packed)
-        self._ask(_NEW_ROUTE, _REPLACE if replace else _CREATE_EXCLUSIVE, body, f"route {prefix}")
+        self._ask(_NEW_ROUTE, _CREATE_EXCLUSIVE, body, f"route {prefix}")
+
+    def no_route(self, prefix: str) -> None:
+        """Remove a route."""
+        network = ipaddress.ip_network(prefix)
+        body = struct.pack(
+            "=BBBBBBBBI", _family_of(network), network.prefixlen, 0, 0, _MAIN_TABLE, 0, 255, 0, 0
+        )  # scope 255 (nowhere): any
+        if network.prefixlen:
+            body += _attribute(_RTA_DESTINATION, network.network_address.packed)
+        self._ask(_DELETE_ROUTE, 0, body, f"no route {prefix}")
 
     def flush(self) -> None:
         """Carry out what was asked for, in order. Raises OSError."""

@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pathbudget.agents.lab import session
+from pathbudget.agents.lab.becoming import Becoming
 from pathbudget.agents.lab.bgp import Listener
 from pathbudget.agents.lab.birds import Birds
 from pathbudget.agents.lab.control import Change
@@ -35,6 +36,9 @@ from pathbudget.agents.lab.services import Services
 from pathbudget.agents.lab.world import World
 from pathbudget.probes.errors import LabError
 from pathbudget.probes.record import AddressFamily
+
+if TYPE_CHECKING:
+    from pathbudget.agents.lab.ledger import Ledger
 
 Result = TypeVar("Result")
 CONVERGENCE_SECONDS = 30.0
@@ -102,6 +106,7 @@ class Lab:
             self._open.callback(self._birds.close)
         self._links = LinkProcess(self._fabric, real_time=self._real_time)
         self._open.callback(self._links.close)
+        self._becoming = Becoming(self._fabric, self._links, self._birds)
         self._session = os.memfd_create("pathbudget-lab")
         self._open.callback(os.close, self._session)
         os.write(self._session, self.session().encode())
@@ -206,12 +211,37 @@ class Lab:
         Raises LabError, naming the first node that has others, when it takes longer than that.
         """
         began = time.monotonic()
-        while odd := self._routes.first_difference(self.world):
+        while odd := self.difference():
             if time.monotonic() - began > timeout:
                 raise LabError(f"routes do not settle within {timeout:g} s: {odd}")
             self.check()
             time.sleep(LOOK_SECONDS)
         return time.monotonic() - began
+
+    def difference(self) -> str:
+        """Where the kernels forward otherwise than the world says, in words; empty: nowhere."""
+        return self._routes.first_difference(self.world)
+
+    def become(self, world: World, *, over_ns: int = 0) -> None:
+        """Be another world from now on: of the same nodes and links, with other keys.
+
+        Delays that differ get there within `over_ns`. Routing protocols take their time;
+        `converged` waits for them. Raises LabError.
+        """
+        try:
+            self._becoming.become(self.world, world, over_ns)
+        except OSError as error:
+            raise LabError(f"the lab cannot change: {error}") from error
+        self.world = world
+
+    def play(self) -> "Ledger":
+        """Have the events of the world happen, each at its time, and tell when they did.
+
+        Returns when the last one has ended or begun. `playing.Play` can be stopped.
+        """
+        from pathbudget.agents.lab.playing import Play
+
+        return Play(self).run()
 
     def report(self) -> LabReport:
         """The lab's statement about itself: now while it runs, at its end after the block."""

@@ -1,7 +1,10 @@
-"""``python -m pathbudget.agents.lab.stage WORLD NODE -- COMMAND``: a lab around one command.
+"""``python -m pathbudget.agents.lab.stage WORLD NODE LEDGER WEEK -- COMMAND``: a lab around one
+command.
 
 Runs inside the namespaces of `container.py`. COMMAND runs at NODE, or where that is empty at no
-node: it sees loopback alone. The exit code is that of COMMAND.
+node: it sees loopback alone. Events of the world happen meanwhile; what did is written to the file
+LEDGER, where that is not empty. WEEK: the seed of random events instead of those of the world, or
+empty. The exit code is that of COMMAND.
 """
 
 import contextlib
@@ -18,6 +21,9 @@ from pathbudget.agents.lab.container import NOT_FOUND
 from pathbudget.agents.lab.host_names import show_names
 from pathbudget.agents.lab.running import Lab
 from pathbudget.agents.lab.session import VARIABLE
+from pathbudget.agents.lab.show import Show
+from pathbudget.agents.lab.weeks import random_week
+from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_file import load_world
 from pathbudget.probes.errors import LabError, PathbudgetError
 
@@ -26,12 +32,15 @@ GRACE_SECONDS = 5.0
 TROUBLE = 5
 
 
-def perform(world: Path, command: Sequence[str], node: str = "") -> int:
-    """Exit code of `command`, run in a lab of `world`. Raises ConfigError, LabError."""
-    with Lab(load_world(world)) as lab:
+def perform(
+    world: World, command: Sequence[str], node: str = "", ledger: Path | None = None
+) -> int:
+    """Exit code of `command`, run in a lab of `world`. Raises LabError."""
+    with Lab(world) as lab:
         _show_names(lab)
         if lab.world.bgp:
             lab.converged()
+        show = Show(lab, ledger)
         # Ctrl-C goes to the whole group; the command decides what it means.
         signal.signal(signal.SIGINT, _leave_it)
         try:
@@ -43,7 +52,8 @@ def perform(world: Path, command: Sequence[str], node: str = "") -> int:
             sys.stderr.write(f"{command[0]}: {error.strerror}\n")
             return NOT_FOUND
         signal.signal(signal.SIGTERM, lambda _number, _frame: process.terminate())
-        code = _watch(lab, process)
+        with show:
+            code = _watch(lab, process)
     sys.stderr.write(textwrap.fill(lab.report().sentence(), 80) + "\n")
     return code if code >= 0 else 128 - code
 
@@ -83,10 +93,13 @@ def _leave_it(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Read the command line; exit."""
-    world, node, separator, *command = sys.argv[1:]
+    file, node, ledger, week, separator, *command = sys.argv[1:]
     assert separator == "--"
     try:
-        code = perform(Path(world), command, node)
+        world = load_world(Path(file))
+        if week:
+            world = random_week(world, int(week))
+        code = perform(world, command, node, Path(ledger) if ledger else None)
     except PathbudgetError as error:
         sys.stderr.write(f"{error}\n")
         code = TROUBLE

@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from pathbudget.agents.lab.hop import ORDINARY, Hop
 from pathbudget.agents.lab.link import DirectionModel
@@ -95,6 +96,15 @@ class Link:
     state: LinkState = LinkState.UP
     session: bool = True
     """Whether the ends speak BGP over it, where they speak BGP."""
+    first_costs: tuple[float, float] | None = None
+    """Costs of both directions where the delays that they came from have changed since."""
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """What routing takes for the length of both directions."""
+        if self.cost is not None:
+            return self.cost, self.cost
+        return self.first_costs or (self.forward.delay_ns / 1e6, self.reverse.delay_ns / 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,11 @@ class Topology:
         return self.ecmp if own is None else own
 
     @cached_property
+    def derived(self) -> dict[str, Any]:
+        """Room for what others derive from it once and ask for often."""
+        return {}
+
+    @cached_property
     def passes(self) -> dict[str, list[LinkPass]]:
         """For every node the link directions that leave it."""
         leaving: dict[str, list[LinkPass]] = {name: [] for name in self.nodes}
@@ -156,8 +171,9 @@ class Topology:
             for side, (source, destination, model) in enumerate(
                 ((link.a, link.b, link.forward), (link.b, link.a, link.reverse))
             ):
-                cost = model.delay_ns / 1e6 if link.cost is None else link.cost
                 members = tuple(member[side] for member in link.members)
-                step = LinkPass(source, destination, index, model, cost, members, link.state)
+                step = LinkPass(
+                    source, destination, index, model, link.costs[side], members, link.state
+                )
                 leaving[source].append(step)
         return leaving

@@ -80,12 +80,16 @@ class Truth:
         return low, self.quantile_ms(min(share + half, 1 - 1e-9))
 
 
-def truth(world: World, *, octets: int = ECHO_OCTETS) -> dict[Key, Truth]:
-    """The truth for every (region, site). `octets` is the size of the echo as an IP packet."""
+def truth(
+    world: World, *, octets: int = ECHO_OCTETS, pairs: Iterable[Key] | None = None
+) -> dict[Key, Truth]:
+    """The truth for every (region, site), or those of `pairs`. `octets` is the size of the echo as
+    an IP packet.
+    """
+    every = [(region, site) for region in world.regions for site in world.sites]
     loops = {
         (region, site): (*legs(world, region, site), *legs(world, site, region))
-        for region in world.regions
-        for site in world.sites
+        for region, site in (every if pairs is None else pairs)
     }
     return _truth_of_all(world, loops, octets)
 

@@ -8,6 +8,7 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pathbudget.agents.lab.bgp import Bgp, Listener
 from pathbudget.agents.lab.routing import NextHops, Routing, shortest_delay
@@ -22,6 +23,9 @@ from pathbudget.agents.lab.ways import (
 )
 from pathbudget.probes.record import AddressFamily
 
+if TYPE_CHECKING:
+    from pathbudget.agents.lab.events import Event
+
 
 @dataclass(frozen=True)
 class World(Topology):
@@ -33,6 +37,8 @@ class World(Topology):
     bgp: Bgp | None = None
     """None: routes are fixed when the lab starts. Goes with `bgp_routes.by_bgp`."""
     listeners: tuple[Listener, ...] = ()
+    events: "tuple[Event, ...]" = ()
+    """What happens while the lab plays (`events.py`)."""
     cut_listeners: frozenset[str] = frozenset()
     """Those whose session is closed."""
     stalled_listeners: frozenset[str] = frozenset()
@@ -53,6 +59,14 @@ class World(Topology):
         """``next_hops[at][to]`` are the link directions that a packet may take, a preferred one
         first and mostly alone; absent: unreachable."""
         return self.routing(self)
+
+    @cached_property
+    def forwarding(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """`next_hops` by number of the links alone: what routers know, whatever links do."""
+        return {
+            at: {to: tuple(step.link for step in steps) for to, steps in table.items()}
+            for at, table in self.next_hops.items()
+        }
 
     def path(self, source: str, destination: str) -> list[LinkPass]:
         """Link directions from one node to another, as the kernels will forward; where there are

@@ -11,6 +11,7 @@
 [[route]]   at, to, via
 [bgp]       hold, mrt
 [[listener]] name, at, router, port, asn, hold, add_paths
+[[event]]   at, for, kind, and the keys of the kind (event_file.py)
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 from pathbudget.agents.lab.bgp_file import read_bgp, read_listener
 from pathbudget.agents.lab.bgp_routes import by_bgp
 from pathbudget.agents.lab.clock_file import read_clock
+from pathbudget.agents.lab.event_file import EventReader
 from pathbudget.agents.lab.hop import ORDINARY, Balancing
 from pathbudget.agents.lab.hop_file import HOP_KEYS, read_hop
 from pathbudget.agents.lab.link_file import choice, read_link, yes_or_no
@@ -30,7 +32,7 @@ from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.entry import Entry, Interval, show
 from pathbudget.sites.toml_reader import parse_toml, read_text
 
-TABLES = ("region", "router", "site", "link", "route", "listener")
+TABLES = ("region", "router", "site", "link", "route", "listener", "event")
 TOP_KEYS = ("seed", "ecmp", "balancing", "bgp")
 PLACE_KEYS = ("name", "carrier", "latitude", "longitude", "ecmp", "asn")
 KEYS = {
@@ -67,15 +69,20 @@ def parse_world(text: str, file: str = "world.toml") -> World:
     routes = [_route(entry) for entry in _entries(top, "route")]
     seed = top.whole_number("seed", SEED)
     bgp = read_bgp(top)
+    by_name = {node.name: node for node in nodes}
+    listeners = tuple(read_listener(entry) for entry in _entries(top, "listener"))
+    reader = EventReader(by_name, links, listeners, bgp)
+    events = [event for entry in _entries(top, "event") if (event := reader.read(entry))]
     world = World(
-        {node.name: node for node in nodes},
+        by_name,
         tuple(links),
         tuple(routes),
         ecmp=yes_or_no(top, "ecmp") or False,
         seed=1 if seed is None else seed,
         routing=by_bgp if bgp else shortest_delay,
         bgp=bgp,
-        listeners=tuple(read_listener(entry) for entry in _entries(top, "listener")),
+        listeners=listeners,
+        events=tuple(events),
     )
     if not faults:
         faults += [Fault(file, *found) for found in faults_of(world, nodes)]
