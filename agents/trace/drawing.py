@@ -151,10 +151,10 @@ def _details(words: Sequence[str], layout: Layout, style: str) -> Iterator[Text]
 def branch_words(row: HopRow, branch: Branch, known: Known, named: set[str]) -> list[str]:
     """What one address said of itself, and what is known of it. An AS is named once."""
     words: list[str] = []
-    number, name = known.origins.get(branch.address, UNKNOWN)
-    if number and number not in named:
-        named.add(number)
-        words.append(f"{number} {name}".rstrip())
+    whose = " ".join(filter(None, known.origins.get(branch.address, UNKNOWN)))
+    if whose and whose not in named:
+        named.add(whose)
+        words.append(whose)
     if branch.address in known.names:
         words.append(known.names[branch.address])
     router = branch.router

@@ -1,25 +1,24 @@
 """What is known of addresses besides what they answered: whose they are, what they are called."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from pathbudget.agents.trace.names import HopNames
 from pathbudget.agents.trace.path_state import OTHERS, Address, PathState
 
 
 class Whose(NamedTuple):
-    """The AS that announces an address, as in ``AS65012``, and its name where that is known."""
+    """The AS that announces an address, as in ``AS65012``, and its name where that is known.
+
+    No number: nobody's own, as the network of an exchange, or unknown where there is no name.
+    """
 
     number: str
     name: str = ""
 
 
-class Naming(Protocol):
-    """Says of addresses whose they are; nothing of those it does not know."""
-
-    def __call__(self, addresses: Sequence[Address]) -> Mapping[Address, Whose]:
-        """By address."""
-        ...
+Naming = Callable[[Sequence[Address]], Mapping[Address, Whose]]
+"""Says of addresses whose they are; nothing of those it does not know."""
 
 
 class Known(NamedTuple):

@@ -15,6 +15,7 @@ from pathbudget.analysis.report.method import (
 )
 from pathbudget.analysis.report.names import name_section
 from pathbudget.analysis.report.prompts import upload_section
+from pathbudget.analysis.report.routes import route_section
 from pathbudget.analysis.report.streams import stream_section
 from pathbudget.analysis.report.token_streams import token_section
 from pathbudget.analysis.report.verdicts import verdict_section, waterfall_section
@@ -34,6 +35,7 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
         *http_section(lookup),
         *token_section(lookup),
         *name_section(lookup),
+        *route_section(lookup.routes),
         waterfall_section(lookup),
         pair_section(lookup),
         finding_section(lookup),

@@ -1,7 +1,7 @@
 """What a report is made of, before it is HTML or Markdown.
 
     Section   a heading and its blocks
-    Block     Paragraph | Bullets | Facts | Table | Figure
+    Block     Paragraph | Bullets | Facts | Table | Figure | Drawings
 
 Every text in here is plain: the renderers escape it. A `Figure` names a chart that only HTML draws;
 the table beside it carries the same numbers.
@@ -94,7 +94,26 @@ class Figure:
     description: str
 
 
-Block = Paragraph | Bullets | Facts | Table | Figure
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture of its own: SVG that this product made, safe as it is, and its width in pixels."""
+
+    title: str
+    detail: str
+    svg: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawings:
+    """Pictures side by side. Only HTML shows them; a table has the same in words."""
+
+    caption: str
+    drawings: tuple[Drawing, ...]
+    note: str = ""
+
+
+Block = Paragraph | Bullets | Facts | Table | Figure | Drawings
 
 
 @dataclass(frozen=True, slots=True)

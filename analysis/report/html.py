@@ -14,12 +14,15 @@ from pathbudget.analysis.report.chart import Chart, as_json
 from pathbudget.analysis.report.chart_distributions import distributions
 from pathbudget.analysis.report.chart_heatmap import heatmap
 from pathbudget.analysis.report.chart_map import world_map
+from pathbudget.analysis.report.chart_route_timeline import route_timeline
 from pathbudget.analysis.report.chart_waterfall import waterfall
 from pathbudget.analysis.report.content import byline, sections
-from pathbudget.analysis.report.document import Block, Cell, Column
+from pathbudget.analysis.report.document import Block, Cell, Column, Section
 from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.routes import route_sections
 from pathbudget.analysis.report.words import DEFAULT_TITLE, counted
 from pathbudget.analysis.results import Evaluation
+from pathbudget.analysis.routes.model import RouteReport
 
 LONG_WORD = 24
 """A longer word may be broken anywhere, so that it cannot push a table apart."""
@@ -33,18 +36,34 @@ POLICY = (
 )
 
 
-def render_html(evaluation: Evaluation) -> str:
+def render_html(evaluation: Evaluation, routes: RouteReport | None = None) -> str:
     """The whole report; about 5 MB, nearly all of it the drawing library.
 
     Raises ModuleNotFoundError without jinja2 and plotly, which the extra ``report`` installs.
     """
-    lookup = Lookup(evaluation)
+    lookup = Lookup(evaluation, routes)
+    title = evaluation.title or DEFAULT_TITLE
+    return _page(title, byline(lookup), sections(lookup), _charts(lookup))
+
+
+def render_routes_html(report: RouteReport, title: str, about: tuple[str, ...] = ()) -> str:
+    """What is known of routes as a page of its own; `about` stands below the title."""
+    charts = {"route-timeline": route_timeline(report)}
+    return _page(title, about, route_sections(report), charts)
+
+
+def _page(
+    title: str,
+    about: tuple[str, ...],
+    parts: tuple[Section, ...],
+    charts: dict[str, Chart],
+) -> str:
     scripts = {"plotly": _plotly(), "report": _own_file("report.js")}
     page: str = _template().render(
-        title=evaluation.title or DEFAULT_TITLE,
-        byline=byline(lookup),
-        sections=sections(lookup),
-        charts={key: (chart, as_json(chart)) for key, chart in _charts(lookup).items()},
+        title=title,
+        byline=about,
+        sections=parts,
+        charts={key: (chart, as_json(chart)) for key, chart in charts.items()},
         style=_own_file("report.css"),
         policy=POLICY.format(hashes=" ".join(_hash(text) for text in scripts.values())),
         scripts=scripts,
@@ -57,12 +76,15 @@ def render_html(evaluation: Evaluation) -> str:
 
 
 def _charts(lookup: Lookup) -> dict[str, Chart]:
-    return {
+    charts = {
         "heatmap": heatmap(lookup),
         "distributions": distributions(lookup),
         "waterfall": waterfall(lookup),
         "map": world_map(lookup),
     }
+    if lookup.routes is not None:
+        charts["route-timeline"] = route_timeline(lookup.routes)
+    return charts
 
 
 def _kind_of(block: Block) -> str:

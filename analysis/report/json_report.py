@@ -4,14 +4,23 @@ from typing import Any
 
 import msgspec
 
+from pathbudget.analysis.report.route_json import as_objects, routes_schema
 from pathbudget.analysis.results import REPORT_SCHEMA_VERSION, Evaluation
+from pathbudget.analysis.routes.model import RouteReport
 
 SCHEMA_ID = f"urn:pathbudget:report:{REPORT_SCHEMA_VERSION}"
 
 
-def render_json(evaluation: Evaluation) -> bytes:
-    """The evaluation, indented, with a newline at the end. Every number has all its digits."""
-    return msgspec.json.format(msgspec.json.encode(evaluation), indent=1) + b"\n"
+def render_json(evaluation: Evaluation, routes: RouteReport | None = None) -> bytes:
+    """The evaluation, indented, with a newline at the end. Every number has all its digits.
+
+    What is known of routes stands beside it as ``routes``, where anybody traced.
+    """
+    encoded = msgspec.json.encode(evaluation)
+    if routes is not None:
+        beside = msgspec.json.encode(as_objects(routes))
+        encoded = encoded[:-1] + b',"routes":' + beside + b"}"
+    return msgspec.json.format(encoded, indent=1) + b"\n"
 
 
 def json_schema() -> dict[str, Any]:
@@ -21,7 +30,12 @@ def json_schema() -> dict[str, Any]:
         "$id": SCHEMA_ID,
         "title": f"pathbudget report, schema version {REPORT_SCHEMA_VERSION}",
     }
-    return head | msgspec.json.schema(Evaluation)
+    schema = msgspec.json.schema(Evaluation)
+    routes = routes_schema()["$defs"]
+    whole = schema["$defs"]["Evaluation"]
+    whole["properties"]["routes"] = {"$ref": "#/$defs/RouteReport"}
+    schema["$defs"] |= {name: one for name, one in routes.items() if name not in schema["$defs"]}
+    return head | schema
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathbudget.analysis.results import (
     TierInfo,
     Verdict,
 )
+from pathbudget.analysis.routes.model import RouteReport
 
 PairKey = tuple[str, str]
 
@@ -26,8 +27,10 @@ METRIC_ORDER = ("rtt", "connect", "connect_refused", "tls_handshake", "quic_hand
 class Lookup:
     """One evaluation, indexed. Regions come heaviest first, sites in the order of the catalogue."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
+    def __init__(self, evaluation: Evaluation, routes: RouteReport | None = None) -> None:
         self.evaluation = evaluation
+        self.routes = routes
+        """What is known of routes; None where nobody traced."""
 
     @cached_property
     def regions(self) -> tuple[RegionInfo, ...]:

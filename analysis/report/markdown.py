@@ -7,6 +7,7 @@ from pathbudget.analysis.report.document import (
     Block,
     Bullets,
     Cell,
+    Drawings,
     Facts,
     Figure,
     Paragraph,
@@ -16,13 +17,14 @@ from pathbudget.analysis.report.document import (
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import DEFAULT_TITLE
 from pathbudget.analysis.results import Evaluation
+from pathbudget.analysis.routes.model import RouteReport
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 
 
-def render_markdown(evaluation: Evaluation) -> str:
+def render_markdown(evaluation: Evaluation, routes: RouteReport | None = None) -> str:
     """The whole report. Names are escaped: no name can become markup or a link."""
-    lookup = Lookup(evaluation)
+    lookup = Lookup(evaluation, routes)
     parts = [f"# {escaped(evaluation.title or DEFAULT_TITLE)}", escaped(", ".join(byline(lookup)))]
     for section in sections(lookup):
         parts.extend(_section(section))
@@ -51,7 +53,7 @@ def _block(block: Block) -> str:
             return _facts(block)
         case Table():
             return _table(block)
-        case Figure():
+        case Figure() | Drawings():
             return ""
 
 

@@ -44,7 +44,7 @@ class Walk:
     flows: int = 6
     base_ms: Sequence[float] = (0.3, 1.2, 5.1, 5.3, 9.8, 15.2, 15.4, 16.0, 16.1, 16.3)
     silent: Callable[[str, int, int], bool] = lambda who, trace, flow: False
-    notes: Mapping[str, dict[str, Note]] = field(default_factory=dict[str, dict[str, Note]])
+    notes: Mapping[str, Mapping[str, Note]] = field(default_factory=dict[str, Mapping[str, Note]])
     end_notes: Mapping[str, Note] = field(
         default_factory=lambda: {
             "stopped": "arrived",
@@ -72,7 +72,7 @@ class Walk:
                     responder=who if answers and who != target else None,
                     flow=33_434 + flow,
                     part=limit,
-                    notes=self.notes.get(who) if who and answers else None,
+                    notes=dict(self.notes[who]) if who and answers and who in self.notes else None,
                 )
         path = self.script(trace, 0)
         reached = path[-1] == target

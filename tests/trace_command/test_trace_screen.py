@@ -9,6 +9,7 @@ from pathbudget.agents.trace.hop_rows import judged
 from pathbudget.agents.trace.known import Known, Whose
 from pathbudget.agents.trace.path_state import PathState
 from pathbudget.agents.trace.screen import Picture, final, screen
+from pathbudget.probes.record import Note
 
 
 def drawn(state: PathState, width: int = 80, *, known: Known | None = None) -> list[str]:
@@ -56,7 +57,7 @@ def test_what_moved_is_told_from_flutter_in_words() -> None:
 
 
 def test_notes_of_hops_are_said_below_them() -> None:
-    notes = {
+    notes: dict[str, dict[str, Note]] = {
         "10.2.0.1": {"mpls": "24015/0/0/1 16008/0/1/1", "mtu": 1400, "translated": True},
         "10.1.1.1": {"return_hops": 9, "icmp": "3/13"},
         "10.1.1.2": {"return_hops": 4},
