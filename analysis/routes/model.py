@@ -150,6 +150,8 @@ class LevelShift:
     false_alarms: float
     gradual: bool = False
     """It swells and falls over hours (a queue at busy hour), and comes back by itself."""
+    floor_ns: float | None = None
+    """Of `rtt`: by how much the quickest twentieth moved. A queue leaves it where it was."""
 
 
 class FeedState(StrEnum):
@@ -198,9 +200,11 @@ class BgpEvent:
     peers_changed: int
     peers_live: int
     before: str
-    """Most common AS path of the peers that changed, without prepends."""
+    """Most common AS path of the peers that changed, without prepends; empty: no route."""
     after: str
     rpki: str = ""
+    back: Window | None = None
+    """Of a flap: when it returned to `before`; `after` is where it was meanwhile."""
 
 
 class OutageKind(StrEnum):

@@ -1,0 +1,77 @@
+"""What a level is, and by how much it moved: numbers with intervals, whatever the distribution.
+
+Each interval is of order statistics at the effective size of what is autocorrelated; a difference
+has the far ends of two intervals at half of the permitted error each.
+"""
+
+import numpy as np
+
+from pathbudget.analysis.quantiles import (
+    Values,
+    empirical_quantile,
+    independent_size,
+    loss_interval,
+    widened_ranks,
+)
+from pathbudget.analysis.routes.model import Estimate
+
+LOWEST, HIGHEST = 0.1, 0.9
+"""Spread is the distance between these quantiles."""
+
+FLOOR = 0.05
+"""What the path is, whatever queues there are: this quantile."""
+
+
+def level(values: Values, confidence: float) -> Estimate:
+    """Median of finite values in order of time, ns."""
+    low, high = _interval(np.sort(values), independent_size(values), 0.5, confidence)
+    return Estimate(empirical_quantile(np.sort(values), 0.5), low, high, confidence)
+
+
+def spread(values: Values, confidence: float) -> Estimate:
+    """From the 10th to the 90th percentile, ns: variation of delay in the sense of RFC 5481."""
+    ordered, worth = np.sort(values), independent_size(values)
+    each = 1 - (1 - confidence) / 2
+    lowest = _interval(ordered, worth, LOWEST, each)
+    highest = _interval(ordered, worth, HIGHEST, each)
+    value = empirical_quantile(ordered, HIGHEST) - empirical_quantile(ordered, LOWEST)
+    low, high = max(0.0, highest[0] - lowest[1]), highest[1] - lowest[0]
+    return Estimate(value, min(low, value), max(high, value), confidence)
+
+
+def loss(lost: Values, confidence: float) -> Estimate:
+    """Loss ratio of noughts and ones in order of time (RFC 7680); a share, not ns."""
+    n = len(lost)
+    worth = max(1, int(independent_size(lost)))
+    ratio = float(lost.mean())
+    low, high = loss_interval(round(ratio * worth), worth, confidence)
+    exact = loss_interval(int(lost.sum()), n, confidence)
+    return Estimate(ratio, min(low, exact[0]), max(high, exact[1]), confidence)
+
+
+def difference(before: Estimate, after: Estimate, confidence: float) -> Estimate:
+    """`after` less `before`, both at half of the permitted error."""
+    return Estimate(
+        after.value_ns - before.value_ns,
+        after.low_ns - before.high_ns,
+        after.high_ns - before.low_ns,
+        confidence,
+    )
+
+
+def floor_moved(before: Values, after: Values) -> float:
+    """By how much the quickest twentieth moved, ns."""
+    return float(np.quantile(after, FLOOR) - np.quantile(before, FLOOR))
+
+
+def half_error(confidence: float) -> float:
+    """Confidence of each of two intervals that shall hold together."""
+    return 1 - (1 - confidence) / 2
+
+
+def _interval(ordered: Values, worth: float, p: float, confidence: float) -> tuple[float, float]:
+    """Order statistics around a quantile; the extremes stand in where the data sets no limit."""
+    lower, upper = widened_ranks(len(ordered), worth, p, confidence)
+    low = ordered[lower - 1] if lower else ordered[0]
+    high = ordered[upper - 1] if upper is not None else ordered[-1]
+    return float(low), float(high)
