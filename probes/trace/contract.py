@@ -196,3 +196,15 @@ class HopNote(StrEnum):
     COMPLETE = "complete"
     """On the sample of the destination: whether the stopping rule was met at every hop."""
     PATH_MTU = "path_mtu"
+    LIMITED = "limited"
+    """On the sample of the destination: hop limits at which answers are rationed or get lost, so
+    that silence there is no loss on the path: ``3 7``."""
+    PER_PACKET = "per_packet"
+    """On the sample of the destination: hop limits at which one flow met several routers."""
+    CHANGED = "changed_unix_ns"
+    """On the sample of the destination: the path changed under way; samples of this trace that were
+    sent before are of a path that is no more."""
+    PACKETS = "packets"
+    """On the sample of the destination: how many the trace sent."""
+    UNPRIVILEGED = "unprivileged"
+    """On the sample of the destination: sent by ordinary sockets, quotes were not seen."""

@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from pathbudget.probes.trace import meshing
 from pathbudget.probes.trace.sightings import (
+    REFUSED,
     SILENT,
     SOURCE,
     SPRAYED,
@@ -47,8 +49,13 @@ MOST_FOR_UNEVEN = 4
 RESTARTS = 2
 """Times that a path may change under way before the trace gives up."""
 
-Want = tuple[int, int]
-"""Flow, and hop limit."""
+
+class Want(NamedTuple):
+    """A packet to send. `asked` goes back with its answer."""
+
+    flow: int
+    limit: int
+    asked: int
 
 
 class Algorithm(StrEnum):
@@ -176,16 +183,19 @@ class Enumeration:
         """
         return self._verification.links()
 
-    def answered(self, flow: int, limit: int, name: str, *, terminal: bool) -> None:
-        """Somebody answered. `terminal`: the flow ends there."""
+    def answered(self, flow: int, limit: int, name: str, *, terminal: bool, asked: int = 0) -> None:
+        """Somebody answered. `terminal`: the flow ends there, at the destination or because `name`
+        refuses it.
+        """
+        if terminal and name != self.destination:
+            self.refused.add(flow)
+            name = REFUSED + name
         hop = self.sights.hops.get(limit)
         before = 0 if hop is None else hop.pending
-        sight = self.sights.answered(flow, limit, name, terminal=terminal)
+        sight = self.sights.answered(flow, limit, name, terminal=terminal, asked=asked)
         if sight is None or hop is None:
             return
         self.under_way -= before - hop.pending
-        if terminal and name != self.destination:
-            self.refused.add(flow)
         self._touch(limit)
 
     def silent(self, flow: int, limit: int, *, for_good: bool = False) -> None:
@@ -238,11 +248,11 @@ class Enumeration:
         if self.asked >= self.rules.most_packets:
             self.spent = True
             return
-        self.sights.ask(flow, limit)
+        asked = self.sights.ask(flow, limit)
         self.asked += 1
         self.under_way += 1
         self._flows = max(self._flows, flow + 1)
-        wants.append((flow, limit))
+        wants.append(Want(flow, limit, asked))
 
     def _look_at(self, limit: int, wants: list[Want]) -> None:
         if limit < self.rules.first_hop or limit > self._reaches():

@@ -3,6 +3,7 @@
 A *name* is who a flow passes at a hop limit: an address, or one of these, `X` being the name one
 hop before (so that what is behind silent routers is still told apart by how one came there):
 
+    !X   X refuses to carry the flow further; X may be anywhere before
     *X   nobody ever answers at this hop limit: wild
     ?X   others are answered there, this flow is not, however often it asks: a silent branch
     ~X   packets of one flow are answered by different routers: load is balanced by packet
@@ -14,12 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 SOURCE = ""
-WILD, SILENT, SPRAYED = "*", "?", "~"
-MARKS = frozenset((WILD, SILENT, SPRAYED))
+WILD, SILENT, SPRAYED, REFUSED = "*", "?", "~", "!"
+MARKS = frozenset((WILD, SILENT, SPRAYED, REFUSED))
 MUTE_FLOWS = 2
 """Flows that nobody answered at a hop limit, however often they asked, before it is called mute."""
 LIMITED_FLOWS = 2
 """Flows that were answered only when they asked again, before silence there proves nothing."""
+EVERYBODY = 6
+"""Flows after which the only one who answers is taken for the one that all flows pass."""
 REMEMBERED_ANSWERS = 16
 LOOP_TIMES = 3
 """One router at so many hop limits of one flow: packets go round in circles."""
@@ -69,7 +72,8 @@ class Hop:
     """Flows that were answered only when they asked again."""
     pending: int = 0
     sprayed: bool = False
-    tries: int = 0
+    heard: set[str] = field(default_factory=set[str])
+    """Everybody who answered."""
 
     @property
     def mute(self) -> bool:
@@ -110,8 +114,8 @@ class Sightings:
         """How often one flow asks there before it takes silence for an answer."""
         return 2 * self._attempts + 1 if hop.limited else self._attempts
 
-    def ask(self, flow: int, limit: int) -> None:
-        """A packet leaves."""
+    def ask(self, flow: int, limit: int) -> int:
+        """A packet leaves; the number of this event."""
         hop = self.hop(limit)
         sight = hop.sights.get(flow)
         if sight is None:
@@ -120,10 +124,14 @@ class Sightings:
         sight.pending = True
         sight.asked_last = self.events
         hop.pending += 1
-        hop.tries += 1
+        return self.events
 
-    def answered(self, flow: int, limit: int, name: str, *, terminal: bool) -> Sight | None:
-        """Somebody answered; None where nobody was asked (any more)."""
+    def answered(
+        self, flow: int, limit: int, name: str, *, terminal: bool, asked: int = 0
+    ) -> Sight | None:
+        """Somebody answered; None where nobody was asked (any more). `asked` is the event that it
+        answers, 0: the latest.
+        """
         hop = self.hops.get(limit)
         sight = None if hop is None else hop.sights.get(flow)
         if hop is None or sight is None:
@@ -138,7 +146,8 @@ class Sightings:
             hop.given_up -= sight.silent >= self._attempts
         if len(sight.names) < REMEMBERED_ANSWERS:
             sight.names.append(name)
-        sight.confirmed_asked = sight.asked_last
+        hop.heard.add(name)
+        sight.confirmed_asked = max(sight.confirmed_asked, asked or sight.asked_last)
         self._place_end(flow, limit, sight, name, terminal=terminal, first=first)
         self.last_answered = max(self.last_answered, limit)
         return sight
@@ -147,7 +156,7 @@ class Sightings:
         """Nobody answered in time; `for_good`: there is no point in asking again."""
         hop = self.hops.get(limit)
         sight = None if hop is None else hop.sights.get(flow)
-        if hop is None or sight is None:
+        if hop is None or sight is None or not sight.pending:
             return
         self.events += 1
         self._no_longer_pending(hop, sight)
@@ -228,8 +237,20 @@ class Sightings:
         return tuple(sorted(flows))
 
     def _marked(self, mark: str, flow: int, limit: int) -> str | None:
-        before = self.name(flow, limit - 1)
+        before = self.name(flow, limit - 1) or self._everybody(limit - 1)
         return None if before is None else mark + before
+
+    def _everybody(self, limit: int) -> str | None:
+        """Who all flows pass at a hop limit, those among them that were never asked there."""
+        if limit < self.first_hop:
+            return SOURCE
+        hop = self.hops.get(limit)
+        if hop is None or len(hop.heard) > 1:
+            return None
+        if hop.heard and not hop.sprayed:
+            return next(iter(hop.heard)) if hop.answers >= EVERYBODY else None
+        before = self._everybody(limit - 1) if hop.mute else None
+        return None if before is None else WILD + before
 
     def _no_longer_pending(self, hop: Hop, sight: Sight) -> None:
         if sight.pending:

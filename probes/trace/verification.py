@@ -115,6 +115,8 @@ class Verification:
                 first, second = here.sights[flow], there.sights.get(flow)
                 if second is None or not (first.names and second.names):
                     continue
+                if not (is_address(first.names[-1]) and is_address(second.names[-1])):
+                    continue
                 if first.stable and second.stable and sights.live(flow, limit + 1):
                     yield limit, flow, first, second
 
@@ -155,8 +157,3 @@ class Verification:
 def _confirmed(first: Sight, second: Sight) -> bool:
     since = max(first.heard_first, second.heard_first)
     return min(first.confirmed_asked, second.confirmed_asked) > since
-
-
-def is_link_of_addresses(a: str, b: str) -> bool:
-    """Whether both ends of a link are somebody."""
-    return is_address(a) and is_address(b)

@@ -95,10 +95,10 @@ def explore(trace: Enumeration, world: World, *, rounds: int = 10_000) -> Enumer
             return trace
         assert wants, "it neither asks nor ends"
         world.rng.shuffle(wants)
-        for flow, limit in wants:
+        for flow, limit, asked in wants:
             name = world.carry(flow, limit)
             if name is None:
                 trace.silent(flow, limit)
             else:
-                trace.answered(flow, limit, name, terminal=name == DESTINATION)
+                trace.answered(flow, limit, name, terminal=name == DESTINATION, asked=asked)
     raise AssertionError("it does not end")
