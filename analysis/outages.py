@@ -3,12 +3,9 @@
 An outage is only seen through packets: it began after the last send that was answered and not
 later than the first that was not. Start and end are therefore intervals, never instants.
 
-The rule: `consecutive` losses in a row, chosen so that random loss makes such a run at a given
-place with a chance of p0 ** consecutive <= `FALSE_ALARM`. Over n packets the expected number of
-false alarms is below n * p0 ** consecutive, as long as losses are independent of one another.
+The rule is that of `outage_rule`, with what the whole stream usually loses.
 """
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,15 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pathbudget.analysis.loss_patterns import Lost, runs
-
-FALSE_ALARM = 1e-9
-"""Chance that a given packet begins a run that is taken for an outage: one in 115 days at 100/s."""
-
-FEWEST = 3
-"""A shorter run is never an outage, however clean the path is."""
-
-FAR_FROM_CHANCE = 0.9
-"""Nothing is known of a path that loses more than this: every run may be chance."""
+from pathbudget.analysis.outage_rule import FAR_FROM_CHANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +54,6 @@ class OutageEvent:
 
     kind: OutageEventKind
     outage: Outage
-
-
-def consecutive_losses(loss_ratio: float, false_alarm: float = FALSE_ALARM) -> int:
-    """Smallest k with loss_ratio ** k <= false_alarm, at least 3. Losses taken as independent.
-
-    Use the upper end of what the path loses when it is well. Raises ValueError outside [0, 1).
-    """
-    if not 0 <= loss_ratio < 1:
-        raise ValueError(f"loss ratio is {loss_ratio}; expected 0 to below 1")
-    if loss_ratio <= false_alarm:
-        return FEWEST
-    ratio = min(loss_ratio, FAR_FROM_CHANCE)
-    return max(FEWEST, math.ceil(math.log(false_alarm) / math.log(ratio) - 1e-9))
 
 
 class OutageDetector:

@@ -12,12 +12,8 @@ from pathbudget.analysis.directions import (
 from pathbudget.analysis.flows import FlowSpread, stream_flow_spread
 from pathbudget.analysis.level_segments import BLOCK_PACKETS, MOST_BLOCKS
 from pathbudget.analysis.loss_patterns import loss_episodes, loss_pattern
-from pathbudget.analysis.outages import (
-    Outage,
-    consecutive_losses,
-    find_outages,
-    usual_loss_ratio,
-)
+from pathbudget.analysis.outage_rule import consecutive_losses
+from pathbudget.analysis.outages import Outage, find_outages, usual_loss_ratio
 from pathbudget.analysis.packets import DUPLICATED, HOST_BUSY, LOST_FORWARD, LOST_REVERSE, Stream
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.series import NS_PER_MS

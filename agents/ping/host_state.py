@@ -6,10 +6,10 @@ from typing import NamedTuple
 from pathbudget.agents.ping.directions import Directions
 from pathbudget.agents.ping.in_order import InOrder, Numbered
 from pathbudget.agents.ping.load_rate import OurLoad
-from pathbudget.agents.ping.outages import Outage, OutageWatch
 from pathbudget.agents.ping.phases import OURS, OWN_LOAD, Phase
 from pathbudget.agents.ping.sketch import Sketch
 from pathbudget.agents.ping.strip import Strip
+from pathbudget.analysis.outage_rule import Outage, OutageWatch
 from pathbudget.probes.record import (
     Direction,
     Failure,

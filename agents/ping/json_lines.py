@@ -9,7 +9,7 @@ import msgspec
 
 from pathbudget.agents.ping.figures import Figures, figures, load_figures
 from pathbudget.agents.ping.host_state import HostState
-from pathbudget.agents.ping.outages import Outage
+from pathbudget.analysis.outage_rule import Outage
 from pathbudget.probes.codec import encode_sample
 from pathbudget.probes.record import ClockQuality, Direction, Measurement, NoiseFloor, Sample
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from pathbudget.agents.ping.host_state import HostState
-from pathbudget.agents.ping.outages import Outage
+from pathbudget.analysis.outage_rule import Outage
 from pathbudget.probes.record import ClockSource, Flag
 
 DASH = "-"

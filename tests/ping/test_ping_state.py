@@ -6,8 +6,8 @@ import random
 from pathbudget.agents.ping.directions import ENOUGH, Directions, slope_below
 from pathbudget.agents.ping.figures import figures, load_figures
 from pathbudget.agents.ping.host_state import HostState
-from pathbudget.agents.ping.outages import FEWEST, OutageWatch
 from pathbudget.agents.ping.phases import SETTLES_NS, Phase, Phases
+from pathbudget.analysis.outage_rule import FEWEST, OutageWatch
 from pathbudget.probes.record import (
     Direction,
     Failure,

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pathbudget.analysis.loss_patterns import gilbert, loss_episodes, loss_pattern
+from pathbudget.analysis.outage_rule import consecutive_losses
 from pathbudget.analysis.outages import (
     OutageDetector,
     OutageEvent,
     OutageEventKind,
-    consecutive_losses,
     find_outages,
     usual_loss_ratio,
 )

@@ -1,20 +1,43 @@
-"""Outages while they happen: more losses in a row than chance makes.
+"""When losses in a row are an outage: one rule, for stored samples and for packets as they come.
 
-The same rule as in the analysis of stored samples (analysis/outages.py): a run is an outage when
-random loss would make one like it at a given packet with a chance of at most 1e-9. What the path
-usually loses is learned here as packets come, since a live view knows no future. Needs nothing
-beyond the base install.
+The rule: so many losses in a row that random loss would begin such a run at a given packet with a
+chance of at most `FALSE_ALARM`. Over n packets the expected number of false alarms is below
+n * p0 ** consecutive, as long as losses are independent of one another; where they are not, a
+report is still true to the letter: for so long nothing came back.
+
+Needs nothing beyond the base install: the live views use it.
 """
 
 import math
 from typing import NamedTuple
 
 FALSE_ALARM = 1e-9
+"""Chance that a given packet begins a run that is taken for an outage: one in 115 days at 100/s."""
 FEWEST = 3
 """A shorter run is never an outage, however clean the path is."""
+FAR_FROM_CHANCE = 0.9
+"""Nothing is known of a path that loses more than this: every run may be chance."""
 AT_FIRST = 20
 """Packets that one assumed loss weighs against: nothing known means 5 % lost, 7 losses in a row."""
-MOST = 0.9
+NS_PER_DAY = 86_400 * 10**9
+
+
+def consecutive_losses(loss_ratio: float, false_alarm: float = FALSE_ALARM) -> int:
+    """Smallest k with loss_ratio ** k <= false_alarm, at least 3. Losses taken as independent.
+
+    Use the upper end of what the path loses when it is well. Raises ValueError outside [0, 1).
+    """
+    if not 0 <= loss_ratio < 1:
+        raise ValueError(f"loss ratio is {loss_ratio}; expected 0 to below 1")
+    if loss_ratio <= false_alarm:
+        return FEWEST
+    ratio = min(loss_ratio, FAR_FROM_CHANCE)
+    return max(FEWEST, math.ceil(math.log(false_alarm) / math.log(ratio) - 1e-9))
+
+
+def false_alarms_per_day(loss_ratio: float, consecutive: int, interval_ns: int) -> float:
+    """Expected false outages a day of a path that loses so much at random."""
+    return NS_PER_DAY / interval_ns * (1 - loss_ratio) * loss_ratio**consecutive
 
 
 class Outage(NamedTuple):
@@ -36,7 +59,10 @@ class Outage(NamedTuple):
 
 
 class OutageWatch:
-    """Packets in order of sending in, outages out: when one is noticed and when it is over."""
+    """Packets in order of sending in, outages out: when one is noticed and when it is over.
+
+    What the path usually loses is learned as packets come, since a live view knows no future.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -52,8 +78,7 @@ class OutageWatch:
 
     def needed(self) -> int:
         """So many losses in a row are an outage, after what has been seen so far."""
-        ratio = min(MOST, (self._ordinary + 1) / (self._packets + AT_FIRST))
-        return max(FEWEST, math.ceil(math.log(FALSE_ALARM) / math.log(ratio) - 1e-9))
+        return consecutive_losses((self._ordinary + 1) / (self._packets + AT_FIRST))
 
     @property
     def ongoing(self) -> Outage | None:
