@@ -24,6 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "demo",
     "import_results",
     "report",
+    "routes",
     "budget",
     "catalogue",
     "store",

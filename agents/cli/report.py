@@ -12,7 +12,9 @@ from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 
 if TYPE_CHECKING:
     from pathbudget.analysis.results import Evaluation
+    from pathbudget.analysis.routes.model import RouteReport
     from pathbudget.sites.catalogue import Catalogue
+    from pathbudget.sites.prefixes import PrefixTable
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of measurements.")]
 CatalogueOption = Annotated[
@@ -30,6 +32,10 @@ OutputOption = Annotated[
     typer.Option("--output", "-o", help="File to write, - for stdout; repeatable."),
 ]
 TitleOption = Annotated[str, typer.Option("--title", help="Title of the report.")]
+PrefixesOption = Annotated[
+    Path | None,
+    typer.Option("--prefixes", metavar="FILE", help="Prefix table: whose each address is."),
+]
 DEFAULT_STORE = Path("pathbudget-store")
 STDOUT = Path("-")
 
@@ -74,6 +80,7 @@ def report(
     output: OutputOption = None,
     format: FormatOption = None,  # noqa: A002
     title: TitleOption = "",
+    prefixes: PrefixesOption = None,
 ) -> None:
     """Write a report on what a store holds: one HTML file, Markdown or JSON.
 
@@ -82,10 +89,12 @@ def report(
     """
     outputs = output or [Path(DEFAULT_NAMES[format or Format.HTML])]
     formats = [_format_of(path, format) for path in outputs]
-    _check_folders(outputs)
+    check_folders(outputs)
+    origins = prefix_table(prefixes)
     evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign, title)
+    routes = _routes(store, catalogue or [], tuple(tier or ()), campaign, origins)
     for path, kind in zip(outputs, formats, strict=True):
-        content = _rendered(evaluation, kind)
+        content = _rendered(evaluation, routes, kind)
         if path == STDOUT:
             typer.echo(content, nl=False)
             continue
@@ -102,7 +111,7 @@ def _format_of(path: Path, asked: Format | None) -> Format:
     return found
 
 
-def _check_folders(outputs: list[Path]) -> None:
+def check_folders(outputs: list[Path]) -> None:
     """Complain about an output before the long work, not after it."""
     for path in outputs:
         if path != STDOUT and not path.parent.is_dir():
@@ -123,7 +132,7 @@ def evaluated(
     from pathbudget.agents.evaluation import evaluate_store
     from pathbudget.agents.extras import require
 
-    catalogue = _catalogue(catalogue_files)
+    catalogue = catalogue_of(catalogue_files)
     refuse_unknown("tier", tiers, tuple(catalogue.tiers))
     if not folder.is_dir():
         message = f"{folder}: there is no store; measure first (pathbudget run) or name another."
@@ -141,7 +150,7 @@ def evaluated(
     return evaluation
 
 
-def _catalogue(paths: list[Path]) -> "Catalogue":
+def catalogue_of(paths: list[Path]) -> "Catalogue":
     """The user's catalogue; without one, the shipped tiers, and every place unknown."""
     from pathbudget.sites.catalogue import Catalogue
     from pathbudget.sites.catalogue_file import load_catalogue
@@ -159,21 +168,49 @@ def refuse_unknown(what: str, asked: tuple[str, ...], known: tuple[str, ...]) ->
         raise fail(message, ExitCode.USAGE)
 
 
-def _rendered(evaluation: "Evaluation", kind: Format) -> bytes:
+def _routes(
+    folder: Path,
+    catalogue_files: list[Path],
+    tiers: tuple[str, ...],
+    campaign: str | None,
+    origins: "PrefixTable | None",
+) -> "RouteReport | None":
+    """What the traces of a store say; None where there is none."""
+    from pathbudget.agents.routes.evaluation import TRACE, RouteWish, routes_of_store
+    from pathbudget.agents.store.parquet import Store
+    from pathbudget.agents.store.reading import Selection
+
+    store = Store(folder)
+    if not store.list_series(Selection(campaign=campaign, probe=TRACE)):
+        return None
+    wish = RouteWish(campaign=campaign, tiers=tiers or None)
+    return routes_of_store(store, wish, catalogue_of(catalogue_files), origins)
+
+
+def prefix_table(file: Path | None) -> "PrefixTable | None":
+    """The table that a user names. Raises ConfigError."""
+    if file is None:
+        return None
+    from pathbudget.sites.prefixes import load_prefix_table
+
+    return load_prefix_table(file)
+
+
+def _rendered(evaluation: "Evaluation", routes: "RouteReport | None", kind: Format) -> bytes:
     from pathbudget.agents.extras import require
 
     if kind is Format.JSON:
         from pathbudget.analysis.report.json_report import render_json
 
-        return render_json(evaluation)
+        return render_json(evaluation, routes)
     if kind is Format.MARKDOWN:
         from pathbudget.analysis.report.markdown import render_markdown
 
-        return render_markdown(evaluation).encode()
+        return render_markdown(evaluation, routes).encode()
     require("report", "jinja2", "plotly")
     from pathbudget.analysis.report.html import render_html
 
-    return render_html(evaluation).encode()
+    return render_html(evaluation, routes).encode()
 
 
 def write_whole(path: Path, content: bytes) -> None:

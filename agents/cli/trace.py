@@ -14,6 +14,7 @@ from pathbudget.agents.cli.ping import (
     duration_of,
     family_of,
 )
+from pathbudget.agents.cli.report import PrefixesOption
 
 if TYPE_CHECKING:
     from pathbudget.agents.trace.known import Naming
@@ -58,10 +59,6 @@ CountOption = Annotated[
     int | None, typer.Option("--count", "-c", min=1, help="Rounds. Default: until Ctrl-C.")
 ]
 OnceOption = Annotated[bool, typer.Option("--once", help="One round, as --count 1.")]
-PrefixesOption = Annotated[
-    Path | None,
-    typer.Option("--prefixes", metavar="FILE", help="Prefix table: whose each address is."),
-]
 NamesOption = Annotated[bool, typer.Option("--names", help="Names of hops by reverse DNS.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON lines: samples, rounds, sums.")]
 

@@ -1,6 +1,6 @@
 """A route report as text of a terminal's width: incidents first, then what is stable. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from rich.text import Text
@@ -33,8 +33,10 @@ NARROWEST = 60
 MOST_SERIES = 3
 """Series of an incident that are named; the rest are counted."""
 MOST_EVIDENCE = 6
-COLUMNS = (("seen", 6), ("dominant", 8), ("stays", 8), ("changes/day", 16), ("bits", 5))
-FLUTTER = ("flutter", 7)
+COLUMNS = {"seen": 6, "dominant": 8, "stays": 8, "changes/day": 16, "bits": 5, "flutter": 7}
+GIVEN_UP = ("flutter", "bits", "stays", "seen")
+"""Columns that a narrow terminal lacks, the first one first."""
+FEWEST_NAME = 16
 LEVELS = {Granularity.ADDRESS: "address", Granularity.ROUTER: "router", Granularity.AS: "AS"}
 FEED_STYLES = {FeedState.LIVE: "green", FeedState.STALE: "yellow", FeedState.DOWN: "bold red"}
 
@@ -131,24 +133,25 @@ def _feeds(feeds: Sequence[FeedStatus], width: int) -> Iterator[Text]:
 def _stability(stability: Sequence[RouteStability], width: int, *, paths: bool) -> Iterator[Text]:
     if not stability:
         return
+    columns = dict(COLUMNS)
+    for name in GIVEN_UP:
+        if _taken(columns) + FEWEST_NAME > width:
+            del columns[name]
     names = max(len(series_name(one.series)) for one in stability)
-    needed = sum(size + 1 for _, size in COLUMNS)
-    with_flutter = width - needed - FLUTTER[1] - 1 >= 16
-    columns = (*COLUMNS, FLUTTER) if with_flutter else COLUMNS
-    room = min(names, max(16, width - sum(size + 1 for _, size in columns)))
+    room = min(names, width - _taken(columns))
     yield Text("")
     yield Text("Stability of routes", "bold")
-    heads = "".join(f" {name:>{size}}" for name, size in columns)
+    heads = "".join(f" {name:>{size}}" for name, size in columns.items())
     yield Text(f"{'series':<{room}}{heads}", "bold")
     for one in stability:
         yield from _stability_lines(one, room, columns, width, paths=paths)
-    yield from _wrapped(_legend(stability), width, "dim")
+    yield from _wrapped(_legend(stability, columns), width, "dim")
 
 
 def _stability_lines(
     one: RouteStability,
     room: int,
-    columns: Sequence[tuple[str, int]],
+    columns: Mapping[str, int],
     width: int,
     *,
     paths: bool,
@@ -165,7 +168,7 @@ def _stability_lines(
     name = series_name(one.series)
     shown = name if len(name) <= room else f"{name[: room - 1]}…"
     line = Text(f"{shown:<{room}}")
-    for head, size in columns:
+    for head, size in columns.items():
         style = "yellow" if head == "changes/day" and one.changes else ""
         line.append(f" {cells[head]:>{size}}", style)
     yield line
@@ -182,6 +185,10 @@ def _routes(one: RouteStability, width: int) -> Iterator[Text]:
         yield from _wrapped(f"{share}{as_path}: {route_text(route.paths)}", width, indent=4)
 
 
+def _taken(columns: Mapping[str, int]) -> int:
+    return sum(size + 1 for size in columns.values())
+
+
 def _changes(one: RouteStability) -> str:
     """Per day, with the interval: ``0.57 (0.16-1.46)``."""
     return f"{_rate(one.changes_per_day)} ({_rate(one.changes_low)}-{_rate(one.changes_high)})"
@@ -191,11 +198,19 @@ def _rate(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
-def _legend(stability: Sequence[RouteStability]) -> str:
+MEANINGS = {
+    "dominant": "share of the most common route",
+    "stays": "how long it lasts on average",
+    "bits": "entropy",
+    "flutter": "load balancers, no change",
+}
+
+
+def _legend(stability: Sequence[RouteStability], columns: Mapping[str, int]) -> str:
     gap = max(one.gap_ns for one in stability)
     levels = sorted({LEVELS[one.granularity] for one in stability})
+    meanings = "; ".join(f"{word}: {text}" for word, text in MEANINGS.items() if word in columns)
     return (
-        f"Routes by {' and '.join(levels)}. dominant: share of the most common route; stays: how "
-        f"long it lasts on average; bits: entropy; flutter: load balancers, no change. What left "
-        f"and came back within {lasting(gap)} is unseen."
+        f"Routes by {' and '.join(levels)}. {meanings}. "
+        f"What left and came back within {lasting(gap)} is unseen."
     )

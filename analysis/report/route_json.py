@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pathbudget.analysis.routes.model import Evidence, RouteReport
+from pathbudget.analysis.routes.model import Evidence, Incident, RouteReport
 
 ROUTES_SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:pathbudget:routes:{ROUTES_SCHEMA_VERSION}"
@@ -31,6 +31,11 @@ def render_routes_json(report: RouteReport) -> bytes:
 def as_objects(report: RouteReport) -> Json:
     """The report in what JSON knows: objects, lists, texts, numbers, null (also for infinity)."""
     return {"schema": ROUTES_SCHEMA_VERSION, **_plain(report)}
+
+
+def incident_object(incident: Incident) -> Json:
+    """One incident in the words of the same schema."""
+    return _plain(incident)
 
 
 def routes_schema() -> Json:

@@ -1,0 +1,78 @@
+"""`pathbudget routes --follow`: watches a store as it grows, until somebody ends it."""
+
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+from rich.console import Console
+
+from pathbudget.agents.routes.evaluation import RouteWish
+from pathbudget.agents.routes.following import GrowingStore, Looks
+from pathbudget.agents.routes.table import incident_lines
+from pathbudget.analysis.report.route_json import incident_object
+from pathbudget.analysis.routes.model import Incident
+from pathbudget.probes.bgp.record import RouteUpdate
+from pathbudget.probes.record import Measurement
+from pathbudget.sites.catalogue import Catalogue
+from pathbudget.sites.prefixes import Origins
+
+
+class Monitor(Protocol):
+    """What is needed of `analysis.routes.monitor.RouteMonitor`: each returns what is new."""
+
+    def see(self, measurement: Measurement) -> Iterable[Incident]:
+        """Take a measurement, or a piece of one."""
+        ...
+
+    def hear(self, update: RouteUpdate) -> Iterable[Incident]:
+        """Take a BGP update."""
+        ...
+
+
+def follow(
+    store: GrowingStore,
+    wish: RouteWish,
+    catalogue: Catalogue,
+    origins: Origins | None,
+    every_ns: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Tell each incident once as it begins, and once as it is over. Ends at Ctrl-C."""
+    looks, monitor = Looks(store, wish), new_monitor(wish, catalogue, origins)
+    pause = threading.Event()
+    try:
+        while True:
+            for incident in news(looks, monitor):
+                say(incident, as_json=as_json)
+            pause.wait(every_ns / 1e9)
+    except KeyboardInterrupt:
+        return
+
+
+def news(looks: Looks, monitor: Monitor) -> Iterable[Incident]:
+    """One look, and what the monitor says of it."""
+    for one in looks.look():
+        yield from monitor.hear(one) if isinstance(one, RouteUpdate) else monitor.see(one)
+
+
+def new_monitor(wish: RouteWish, catalogue: Catalogue, origins: Origins | None) -> Monitor:
+    """That of `analysis`."""
+    from pathbudget.analysis.routes.monitor import RouteMonitor
+
+    monitor: Monitor = RouteMonitor(catalogue=catalogue, tiers=wish.tiers, origins=origins)
+    return monitor
+
+
+def say(incident: Incident, *, as_json: bool) -> None:
+    """One incident, at once: a block of lines, or one line of JSON."""
+    if as_json:
+        line = msgspec.json.encode({"type": "incident", **incident_object(incident)})
+        sys.stdout.write(line.decode() + "\n")
+    else:
+        console = Console(highlight=False, markup=False, emoji=False)
+        for text in incident_lines(incident, console.width):
+            console.print(text, soft_wrap=True)
+    sys.stdout.flush()

@@ -1,0 +1,98 @@
+"""A store that grows, looked at again and again: everything in it comes once.
+
+Journals of campaigns that run are read line by line (tail.py), so that news is as fresh as the look
+itself; tables have what was written by other hosts, and before. Memory: the ids of the last hour.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from pathbudget.agents.routes.evaluation import (
+    RouteStore,
+    RouteWish,
+    measurements_of,
+    updates_of,
+)
+from pathbudget.agents.routes.tail import Tail
+from pathbudget.probes.bgp.record import RouteUpdate
+from pathbudget.probes.record import Measurement
+
+OVERLAP_NS = 3_600_000_000_000
+"""What began so much before the newest may still be written: long measurements, other hosts."""
+
+
+class GrowingStore(RouteStore, Protocol):
+    """A store, and the folder of its journals."""
+
+    @property
+    def spool(self) -> Path:
+        """Journals of what runs."""
+        ...
+
+
+class Known:
+    """Ids that have been met, of the last `OVERLAP_NS` before the newest."""
+
+    def __init__(self) -> None:
+        self._met: dict[str, int] = {}
+        self._newest_ns: int | None = None
+
+    @property
+    def since_ns(self) -> int | None:
+        """From when on something may be new; None before anything was met."""
+        return None if self._newest_ns is None else self._newest_ns - OVERLAP_NS
+
+    def meet(self, name: str, at_unix_ns: int) -> bool:
+        """Whether it is new."""
+        if name in self._met:
+            return False
+        self._met[name] = at_unix_ns
+        self._newest_ns = max(self._newest_ns or 0, at_unix_ns)
+        return True
+
+    def forget(self) -> None:
+        """Let go of what no look can meet again."""
+        since = self.since_ns
+        if since is not None:
+            self._met = {name: at for name, at in self._met.items() if at >= since}
+
+
+class Looks:
+    """One `look` after another at one store."""
+
+    def __init__(self, store: GrowingStore, wish: RouteWish) -> None:
+        self._store = store
+        self._wish = wish
+        self._tail = Tail()
+        self._seen, self._heard = Known(), Known()
+
+    def look(self) -> Iterator[RouteUpdate | Measurement]:
+        """What is new since the last look: BGP updates, pieces out of journals, measurements."""
+        yield from self._updates()
+        for one in self._tail.look(self._store.spool):
+            if self._wish.wants(one):
+                yield one
+        yield from self._measurements()
+
+    def _updates(self) -> Iterator[RouteUpdate]:
+        for one in updates_of(self._store, self._wish, self._heard.since_ns):
+            if self._heard.meet(one.id, one.arrived_unix_ns):
+                yield one
+        self._heard.forget()
+
+    def _measurements(self) -> Iterator[Measurement]:
+        for one in measurements_of(self._store, self._since()):
+            if self._seen.meet(one.id, one.started_unix_ns):
+                rest = self._tail.rest(one)
+                if rest is not None:
+                    yield rest
+        self._seen.forget()
+
+    def _since(self) -> RouteWish:
+        """The wish, but for what has been met long ago."""
+        since, asked = self._seen.since_ns, self._wish.since_unix_ns
+        if since is None or (asked is not None and asked > since):
+            return self._wish
+        return replace(self._wish, since_unix_ns=since)
