@@ -43,6 +43,8 @@ class Site:
     targets: tuple[Target, ...] = ()
     source: str = ""
     date: str = ""
+    prefixes: tuple[str, ...] = ()
+    """What BGP announces for it, where stated; else its targets' addresses stand for that."""
 
 
 @dataclass(frozen=True, slots=True)

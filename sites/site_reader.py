@@ -13,10 +13,19 @@ PRICE = Interval(0, 1e15, "a price per month, 0 or more")
 CAPACITY = Interval(0, 1e15, "a capacity above 0, in the unit of the weights", open_low=True)
 PORT = Interval(1, 65535, "a port from 1 to 65535")
 
-SITE_KEYS = (*PLACE_KEYS, "operator", "metro", "price_per_month", "capacity", "target")
+SITE_KEYS = (
+    *PLACE_KEYS,
+    "operator",
+    "metro",
+    "price_per_month",
+    "capacity",
+    "prefixes",
+    "target",
+)
 CSV_SITE_KEYS = (*SITE_KEYS[:-1], "targets")
 TARGET_KEYS = ("name", "host", "port", "server_name")
 
+PREFIX = 'a prefix that BGP announces, like "203.0.113.0/24"'
 HOST = "a host name or an address, without scheme, port or path"
 LABEL = re.compile(r"(?!-)[\w-]{1,63}(?<!-)")
 HOST_AND_PORT = re.compile(r"(?:\[(?P<literal>[^\]]*)\]|(?P<host>[^:]*))(?::(?P<port>\d{1,5}))?")
@@ -31,6 +40,7 @@ def read_site(entry: Entry, places: Places) -> Site | None:
     targets = _targets_of_cell(entry) if entry.of_cells else _targets_of_tables(entry)
     price = entry.number("price_per_month", PRICE)
     capacity = entry.number("capacity", CAPACITY)
+    prefixes = _prefixes(entry)
     operator, metro = entry.text("operator"), entry.text("metro")
     spot = read_spot(entry, places)
     if spot is None or not entry.sound:
@@ -50,6 +60,7 @@ def read_site(entry: Entry, places: Places) -> Site | None:
         targets=tuple(_of_site(target, spot.name) for target in targets),
         source=spot.source,
         date=spot.date,
+        prefixes=prefixes,
     )
 
 
@@ -62,6 +73,29 @@ def is_host(text: str) -> bool:
         numeric = labels[-1].isdigit()
         return len(text) <= 253 and not numeric and all(LABEL.fullmatch(part) for part in labels)
     return True
+
+
+def _prefixes(entry: Entry) -> tuple[str, ...]:
+    """A list in TOML, words in a cell; each in its usual form."""
+    value = entry.values.get("prefixes", "" if entry.of_cells else [])
+    words = re.findall(r"[^\s,;]+", str(value)) if entry.of_cells else value
+    if not isinstance(words, list):
+        entry.fault("prefixes", f"{show(value)} is no list", f"a list, each {PREFIX}")
+        return ()
+    found: list[str] = []
+    for index, word in enumerate(words):
+        key = "prefixes" if entry.of_cells else f"prefixes[{index}]"
+        try:
+            if not isinstance(word, str) or "/" not in word:
+                raise ValueError  # noqa: TRY301
+            network = ipaddress.ip_network(word)
+        except ValueError:
+            entry.fault(key, f"{show(word)} is no prefix", PREFIX)
+            continue
+        if str(network) in found:
+            entry.fault(key, f"{show(word)} stands there twice", "each prefix once")
+        found.append(str(network))
+    return tuple(found)
 
 
 def _of_site(target: Target, site: str) -> Target:

@@ -5,6 +5,7 @@ it one after the other. A turn begins with the first change and is over when not
 the settle time; then each peer's state before is held against that after.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -101,6 +102,7 @@ def event_of(
     before = [one.before for one in changed if one.before is not None]
     unchanged = [*others, *(one.after for one in found if one.before == one.after)]
     rpki = _rpki(turn.prefix, changed, vrps)
+    told_before, told_after = _most_common_move(changed)
     return BgpEvent(
         kind=_kind(turn.prefix, before, after, unchanged, rpki, vrps),
         prefix=turn.prefix,
@@ -108,8 +110,8 @@ def event_of(
         window=_window(changed),
         peers_changed=len(changed),
         peers_live=live,
-        before=most_common(state for state in before if state) or most_common(before),
-        after=most_common(after),
+        before=told_before,
+        after=told_after,
         rpki=rpki,
     )
 
@@ -136,6 +138,12 @@ def _flap(
         after=most_common(away),
         back=Window(turn.opened_unix_ns, max(one.last_unix_ns for one in moved)),
     )
+
+
+def _most_common_move(changed: Iterable[Outcome]) -> tuple[str, str]:
+    """Before and after of most peers, as a pair: two peers may have changed places."""
+    counts = Counter((one.before or ABSENT, one.after) for one in changed)
+    return min(counts, key=lambda move: (-counts[move], move))
 
 
 def _window(changed: Iterable[Outcome]) -> Window:

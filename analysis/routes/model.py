@@ -200,7 +200,7 @@ class BgpEvent:
     peers_changed: int
     peers_live: int
     before: str
-    """Most common AS path of the peers that changed, without prepends; empty: no route."""
+    """AS path of most peers that changed, without prepends; empty: no route. `after` is theirs."""
     after: str
     rpki: str = ""
     back: Window | None = None
