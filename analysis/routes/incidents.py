@@ -1,0 +1,242 @@
+"""What of all the evidence belongs together: one incident per thing that happened.
+
+    evidence -> episodes (with their end)          episodes.py
+             -> groups: what packets felt, then routes, then BGP, each to its nearest in time
+             -> cause, blame and cost              causes.py
+
+Times are windows, and windows are compared: two series that felt the same thing overlap, or lie
+`together_ns` apart; routes and BGP are looked for from `before_ns` before to `after_ns` after what
+packets felt. Flutter and rate limits are no evidence of anything.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pathbudget.analysis.routes.causes import Facts, blame_of, cause_of
+from pathbudget.analysis.routes.episodes import (
+    Episode,
+    bgp_episodes,
+    feed_episodes,
+    gap_ns,
+    level_episodes,
+    member_episodes,
+    outage_episodes,
+    path_of,
+    route_episodes,
+)
+from pathbudget.analysis.routes.model import (
+    BgpEvent,
+    Cause,
+    Estimate,
+    Evidence,
+    FeedEvent,
+    Incident,
+    LevelShift,
+    MemberFinding,
+    Outage,
+    PathSeries,
+    RouteEvent,
+    Window,
+)
+
+Kind = TypeVar("Kind")
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOptions:
+    """Times in ns. The defaults are for probes every second or so and traces every minute or so."""
+
+    before_ns: int = 120 * SECOND_NS
+    after_ns: int = 300 * SECOND_NS
+    together_ns: int = 30 * SECOND_NS
+    flap_ns: int = 600 * SECOND_NS
+    shortest_ns: int = 10 * SECOND_NS
+    """A level that is left again sooner than this, with no change of route, is no incident."""
+
+    def scaled(self, factor: float) -> "JoinOptions":
+        """For runs in which time is compressed: all times times `factor`."""
+        names = ("before_ns", "after_ns", "together_ns", "flap_ns", "shortest_ns")
+        return JoinOptions(*(round(getattr(self, name) * factor) for name in names))
+
+
+NO_COST = frozenset({Cause.OUTAGE, Cause.WITHDRAWN, Cause.FEED, Cause.ROUTING_ONLY, Cause.ORIGIN})
+"""Nothing came back, or no packet noticed."""
+
+
+def join(evidence: Iterable[Evidence], options: JoinOptions | None = None) -> list[Incident]:
+    """Incidents of all evidence, in order of time."""
+    options = options or JoinOptions()
+    rows = list(evidence)
+    groups = _felt_groups(rows, options)
+    groups = [one for one in groups if not _is_brief(one, options)] + [
+        one for one in groups if _is_brief(one, options)
+    ]
+    _attach(route_episodes(_only(rows, RouteEvent)), groups, options)
+    _attach(bgp_episodes(_only(rows, BgpEvent)), groups, options)
+    groups = [one for one in groups if not _is_brief(one, options)]
+    groups += [_Group([one]) for one in feed_episodes(_only(rows, FeedEvent))]
+    found = [_incident(group, options) for group in groups]
+    return sorted(found, key=lambda one: (one.window.by_unix_ns, one.window.after_unix_ns))
+
+
+@dataclass(slots=True)
+class _Group:
+    episodes: list[Episode] = field(default_factory=list[Episode])
+
+    @property
+    def series(self) -> set[PathSeries]:
+        return {path_of(series) for one in self.episodes for series in one.series}
+
+    def gap_ns(self, one: Episode, before_ns: int, after_ns: int) -> int | None:
+        """How far the episode is from what is here; None if further than it may be."""
+        gaps = [
+            gap_ns(mine, theirs)
+            for other in self.episodes
+            for mine in (other.window, other.over)
+            for theirs in (one.window, one.over)
+            if mine is not None and theirs is not None
+            and mine.after_unix_ns - before_ns <= theirs.by_unix_ns
+            and theirs.after_unix_ns <= mine.by_unix_ns + after_ns
+        ]  # fmt: skip
+        return min(gaps, default=None)
+
+    def related(self, one: Episode) -> bool:
+        """Whether they may have to do with each other: a vantage or a site in common."""
+        if not one.series:
+            return any(one.site in ("", mine.site) for mine in self.episodes)
+        series = [*self.series]
+        if not series:
+            return any(mine.site == one.site for mine in self.episodes)
+        return any(
+            mine.vantage == theirs.vantage or mine.site == theirs.site
+            for mine in series
+            for theirs in one.series
+        )
+
+
+def _only(rows: Iterable[Evidence], kind: type[Kind]) -> list[Kind]:
+    return [one for one in rows if isinstance(one, kind)]
+
+
+def _felt_groups(rows: Sequence[Evidence], options: JoinOptions) -> list[_Group]:
+    """Groups of what packets felt, each of which began at one time."""
+    found = level_episodes(_only(rows, LevelShift))
+    found += outage_episodes(_only(rows, Outage))
+    found += member_episodes(_only(rows, MemberFinding))
+    groups: list[_Group] = []
+    for one in sorted(found, key=lambda one: one.window):
+        mine = [group for group in groups if group.related(one) and _at_once(group, one, options)]
+        if mine:
+            mine[0].episodes += [one, *(each for group in mine[1:] for each in group.episodes)]
+            groups = [group for group in groups if group not in mine[1:]]
+        else:
+            groups.append(_Group([one]))
+    return groups
+
+
+def _at_once(group: _Group, one: Episode, options: JoinOptions) -> bool:
+    """Whether they began together, or the one lasts while the other, a swell or a member, does."""
+    for other in group.episodes:
+        if gap_ns(other.window, one.window) <= options.together_ns:
+            return True
+        slow = one.gradual and other.gradual
+        if (slow or _explains(other, one) or _explains(one, other)) and _overlap(one, other):
+            return True
+    return False
+
+
+def _explains(member: Episode, other: Episode) -> bool:
+    """A sick member explains loss, variation and level of the same path while it lasts."""
+    same = {path_of(one) for one in member.series} & {path_of(one) for one in other.series}
+    return isinstance(member.first, MemberFinding) and bool(same)
+
+
+def _overlap(one: Episode, other: Episode) -> bool:
+    return (one.over is None or one.over.by_unix_ns >= other.window.after_unix_ns) and (
+        other.over is None or other.over.by_unix_ns >= one.window.after_unix_ns
+    )
+
+
+def _attach(episodes: Iterable[Episode], groups: list[_Group], options: JoinOptions) -> None:
+    """Each to the nearest group within the window, else to a group of its own kind."""
+    for one in sorted(episodes, key=lambda one: one.window):
+        near = [
+            (gap, number)
+            for number, group in enumerate(groups)
+            if group.related(one)
+            and (gap := group.gap_ns(one, options.before_ns, options.after_ns)) is not None
+        ]
+        if near:
+            groups[min(near)[1]].episodes.append(one)
+        else:
+            groups.append(_Group([one]))
+
+
+def _is_brief(group: _Group, options: JoinOptions) -> bool:
+    """Whether a level was left again at once, and nothing else was seen."""
+    return all(
+        isinstance(one.first, LevelShift)
+        and one.over is not None
+        and one.over.after_unix_ns - one.window.by_unix_ns < options.shortest_ns
+        for one in group.episodes
+    )
+
+
+def _incident(group: _Group, options: JoinOptions) -> Incident:
+    episodes = tuple(sorted(group.episodes, key=lambda one: one.window))
+    facts = Facts(episodes, options.flap_ns)
+    cause = cause_of(facts)
+    blamed, reason = blame_of(cause, facts)
+    evidence = [one for episode in episodes for one in episode.evidence]
+    return Incident(
+        cause=cause,
+        window=_begin(episodes),
+        series=tuple(sorted(group.series, key=_order)),
+        cost=None if cause in NO_COST else _cost(episodes),
+        blamed=blamed,
+        reason=reason,
+        over=_over(episodes),
+        evidence=tuple(sorted(evidence, key=_time)),
+    )
+
+
+def _order(series: PathSeries) -> tuple[str, ...]:
+    return tuple(str(part or "") for part in series)
+
+
+def _time(one: Evidence) -> tuple[Window, str]:
+    return (one.began if isinstance(one, Outage) else one.window), type(one).__name__
+
+
+def _begin(episodes: Sequence[Episode]) -> Window:
+    """What all windows of packets have in common where they have, else the narrowest; packets
+    before routes, and routes before BGP: it is their time that is known best.
+    """
+    for kinds in (LevelShift | Outage, MemberFinding, RouteEvent, BgpEvent, FeedEvent):
+        windows = [one.window for one in episodes if isinstance(one.first, kinds)]
+        if windows:
+            return min(windows, key=lambda window: window.by_unix_ns - window.after_unix_ns)
+    raise ValueError("an incident without evidence")
+
+
+def _over(episodes: Sequence[Episode]) -> Window | None:
+    """When all that packets felt was over; of BGP alone, when that was."""
+    felt = [one for one in episodes if not isinstance(one.first, BgpEvent)] or list(episodes)
+    ends = [one.over for one in felt]
+    if any(end is None for end in ends):
+        return None
+    return max((end for end in ends if end is not None), key=lambda end: end.by_unix_ns)
+
+
+def _cost(episodes: Sequence[Episode]) -> Estimate | None:
+    """Of the series that tells it most sharply; round trips before connects."""
+    known = [
+        (isinstance(one.first, LevelShift) and one.first.metric != "rtt", one.cost)
+        for one in episodes
+        if one.cost is not None
+    ]
+    narrow = min(known, key=lambda pair: (pair[0], pair[1].high_ns - pair[1].low_ns), default=None)
+    return None if narrow is None else narrow[1]
