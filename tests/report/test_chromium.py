@@ -20,8 +20,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
+from tests.routes_command.week import make_report
 
-from pathbudget.analysis.report.html import render_html
+from pathbudget.analysis.report.html import render_html, render_routes_html
 from pathbudget.analysis.results import Evaluation
 
 EvaluationFactory = Callable[..., Evaluation]
@@ -295,6 +296,47 @@ def test_nothing_measured_still_makes_a_page(
     seen = opened(browser, tmp_path, evaluation_of(0, 0, 0), 390)
     assert browser.trouble == []
     assert seen["page"] == 390
+
+
+ROUTES = """(() => ({
+  graphs: document.querySelectorAll("svg.path").length,
+  squares: document.querySelectorAll("svg.path rect.node").length,
+  lines: document.querySelectorAll("#chart-route-timeline .scatterlayer path.js-line").length,
+  numbers: [...document.querySelectorAll("#chart-route-timeline .annotation-text")]
+    .map(e => e.textContent),
+  clipped: [...document.querySelectorAll("svg.path text")].filter(e => {
+    const box = e.getBoundingClientRect(), frame = e.ownerSVGElement.getBoundingClientRect();
+    return box.right > frame.right + 1 || box.left < frame.left - 1 || box.top < frame.top - 1
+      || box.bottom > frame.bottom + 1;
+  }).map(e => e.textContent),
+}))()"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_paths_and_delay_are_drawn_and_nothing_is_cut_off(
+    browser: Browser, tmp_path: Path, evaluation_of: EvaluationFactory, width: int
+) -> None:
+    """The wide one is the page of routes alone, the narrow one a whole report with routes."""
+    file, week = tmp_path / "routes.html", make_report()
+    alone = width > 600
+    page = (
+        render_routes_html(week, "Routes") if alone else render_html(evaluation_of(1, 1, 1), week)
+    )
+    file.write_text(page, encoding="utf-8")
+    browser.trouble.clear()
+    browser.requests.clear()
+    browser.open(file, width)
+    seen, routes = browser.evaluate(COUNTS), browser.evaluate(ROUTES)
+    assert browser.trouble == []
+    assert outside(browser) == []
+    assert seen["page"] == width
+    assert seen["overflowing"] == []
+    assert routes["graphs"] == routes["squares"] == 4
+    assert routes["lines"] >= 1
+    assert sorted(routes["numbers"]) == ["1", "2", "3", "4", "5"]
+    assert routes["clipped"] == []
+    hints = browser.evaluate(HINTS)
+    assert all(hidden is not wide for hidden, wide in hints)
 
 
 def test_the_browser_would_tell(browser: Browser, tmp_path: Path) -> None:
