@@ -196,6 +196,11 @@ class HopNote(StrEnum):
     COMPLETE = "complete"
     """On the sample of the destination: whether the stopping rule was met at every hop."""
     PATH_MTU = "path_mtu"
+    NARROWED_BY = "narrowed_by"
+    """On the sample of the destination: who said that longer packets than `PATH_MTU` do not fit."""
+    BLACK_HOLE = "black_hole"
+    """On the sample of the destination: longer packets than `PATH_MTU` vanish without a word; the
+    last hop limit at which one was answered (0: none was)."""
     LIMITED = "limited"
     """On the sample of the destination: hop limits at which answers are rationed or get lost, so
     that silence there is no loss on the path: ``3 7``."""

@@ -1,0 +1,62 @@
+"""Which flows the probes of round trips use, so that a trace can use the same ones.
+
+A probe that is open says how to find out; a trace asks when it begins, for flows change (an ICMP
+identifier is given up after many losses). One book per network, since one process may measure from
+several. It holds nothing of a probe that has been closed.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pathbudget.probes.record import AddressFamily
+
+
+class UsedFlow(NamedTuple):
+    """A flow in use. `key` as of `trace.contract.Flow`; `port` the destination's, or the
+    identifier of echo requests.
+    """
+
+    key: int
+    port: int
+
+
+FindFlow = Callable[[str, int], UsedFlow | None]
+"""By address and port of the destination (0 of ICMP); None where nothing is sent there."""
+Place = tuple[str, AddressFamily]
+
+_BOOKS: "weakref.WeakKeyDictionary[object, FlowBook]" = weakref.WeakKeyDictionary()
+
+
+class FlowBook:
+    """All probes that said which flows they use."""
+
+    def __init__(self) -> None:
+        self._finders: dict[Place, dict[object, FindFlow]] = {}
+
+    @staticmethod
+    def of(network: object) -> "FlowBook":
+        """The book of a network."""
+        try:
+            return _BOOKS.setdefault(network, FlowBook())
+        except TypeError:  # a network that cannot be remembered: nobody else's book
+            return FlowBook()
+
+    def offer(self, protocol: str, family: AddressFamily, owner: object, find: FindFlow) -> None:
+        """A probe is open, and knows its flows."""
+        self._finders.setdefault((protocol, family), {})[owner] = find
+
+    def withdraw(self, owner: object) -> None:
+        """It is closed."""
+        for finders in self._finders.values():
+            finders.pop(owner, None)
+
+    def flow(
+        self, protocol: str, family: AddressFamily, address: str, port: int
+    ) -> UsedFlow | None:
+        """The first flow that some probe uses to an address."""
+        for find in self._finders.get((protocol, family), {}).values():
+            found = find(address, port)
+            if found is not None:
+                return found
+        return None
