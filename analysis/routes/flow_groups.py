@@ -106,7 +106,8 @@ def split_gains(ordered: Values, worth: Values, *, counts: bool) -> Values:
             _poisson(upper, share) + _poisson(total - upper, whole - share) - _poisson(total, whole)
         )
     mean_upper, mean_lower = upper / share, (total - upper) / (whole - share)
-    return share * (whole - share) / whole * (mean_upper - mean_lower) ** 2
+    between: Values = share * (whole - share) / whole * (mean_upper - mean_lower) ** 2
+    return between
 
 
 def _poisson(events: Values, worth: Values) -> Values:

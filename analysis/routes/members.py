@@ -47,11 +47,12 @@ class MemberOptions:
     wanted_loss: float = WANTED_LOSS
     floor_ns: int = 0
     seed: int = SEED
+    most_turns: int = 20_000
 
     @property
     def turns(self) -> int:
-        """Turns that resolve a p-value of alpha well."""
-        return max(999, math.ceil(_TURNS_PER_ALPHA / self.alpha))
+        """Turns that resolve a p-value of alpha well; beyond `most_turns` the tail has to do."""
+        return min(self.most_turns, max(999, math.ceil(_TURNS_PER_ALPHA / self.alpha)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ class MemberSurvey:
     smallest_loss: float | None
     """The loss of one flow alone that would have been found with a chance of 95 %."""
     undecided: tuple[str, ...]
+
+    @property
+    def losses(self) -> tuple[MemberFinding, ...]:
+        """Findings about loss, which need no earlier sweep to compare with."""
+        return tuple(one for one in self.findings if one.what == "loss")
 
     @property
     def healthy(self) -> bool:
@@ -86,17 +92,17 @@ def survey_members(
 
 
 def survey_sweep(
-    series: PathSeries, sweep: Sweep, chosen: MemberOptions, usual: Values | None = None
+    series: PathSeries, sweep: Sweep, chosen: MemberOptions, usual: Sweep | None = None
 ) -> MemberSurvey:
-    """`usual`: offset in ns that each flow has had from its group before (ways of unequal length
-    are no fault); None: unknown, so that any difference counts.
+    """`usual`: an earlier sweep of the same flows. Round trips are then judged by what changed
+    since, because ways of unequal length are no fault; without it any difference counts.
     """
     reason = _too_little(sweep)
     if reason:
         return MemberSurvey((), len(sweep.flows), sweep.per_flow, None, (reason,))
     smallest = smallest_loss(sweep, chosen.alpha)
     loss = _judge_loss(series, sweep, chosen)
-    delay = _Delay(series, _relative(sweep, usual), chosen)
+    delay = _Delay(series, sweep, _relative(sweep, usual), chosen)
     undecided = list(delay.undecided)
     if loss is None and smallest > chosen.wanted_loss:
         undecided.append(
@@ -107,14 +113,17 @@ def survey_sweep(
     return MemberSurvey(findings, len(sweep.flows), sweep.per_flow, smallest, tuple(undecided))
 
 
-def usual_offsets(sweep: Sweep) -> dict[int, float]:
-    """How far the round trip of each flow usually lies from its group's, ns."""
-    found = np.median(_offsets(sweep.rtt_ns), axis=0)
-    return {flow: float(one) for flow, one in zip(sweep.flows, found, strict=True)}
-
-
-def _relative(sweep: Sweep, usual: Values | None) -> Sweep:
-    return sweep if usual is None else replace(sweep, rtt_ns=sweep.rtt_ns - usual)
+def _relative(sweep: Sweep, usual: Sweep | None) -> Sweep:
+    """Round trips minus earlier ones of the same flow, block by block: what a flow always had is
+    gone from every difference, however well it was known.
+    """
+    if usual is None:
+        return sweep
+    blocks = min(len(sweep.rtt_ns), len(usual.rtt_ns))
+    columns = {flow: usual.rtt_ns[:blocks, place] for place, flow in enumerate(usual.flows)}
+    unknown = np.full(blocks, np.nan)
+    earlier = np.array([columns.get(flow, unknown) for flow in sweep.flows]).T
+    return replace(sweep, rtt_ns=sweep.rtt_ns[:blocks] - earlier)
 
 
 def _too_little(sweep: Sweep) -> str:
@@ -196,29 +205,37 @@ def _loss_interval(sweep: Sweep, sick: Which) -> tuple[float, float]:
 
 
 class _Delay:
-    """RTT of each flow against the group at the same time."""
+    """RTT of each flow against the group at the same time; `judged` is what counts of it."""
 
-    def __init__(self, series: PathSeries, sweep: Sweep, options: MemberOptions) -> None:
+    def __init__(
+        self, series: PathSeries, sweep: Sweep, judged: Sweep, options: MemberOptions
+    ) -> None:
         self.finding: MemberFinding | None = None
         self.undecided: list[str] = []
-        known = ~np.isnan(sweep.rtt_ns)
+        known = ~np.isnan(judged.rtt_ns)
         if known.sum() < known.size / 2:
             self.undecided.append("round trips: most blocks of most flows have none")
             return
-        offsets = _offsets(sweep.rtt_ns)
+        offsets = _offsets(judged.rtt_ns)
         rng = np.random.default_rng(options.seed + 1)
         worth = np.ones_like(offsets)
         split = two_groups(_signs(offsets), worth, rng, options.turns, counts=False)
         if split.p_value > options.alpha:
             return
-        self._judge(series, sweep, options, split)
+        self._judge(series, sweep, judged, options, split)
 
     def _judge(
-        self, series: PathSeries, sweep: Sweep, options: MemberOptions, split: Split
+        self,
+        series: PathSeries,
+        sweep: Sweep,
+        judged: Sweep,
+        options: MemberOptions,
+        split: Split,
     ) -> None:
         slow = np.zeros(len(sweep.flows), dtype=np.bool_)
         slow[list(split.upper)] = True
-        differences, group = _differences(sweep.rtt_ns, slow)
+        differences, _ = _differences(judged.rtt_ns, slow)
+        _, group = _differences(sweep.rtt_ns, slow)
         value, low, high = _median_interval(differences)
         if low <= options.floor_ns:
             if value > 0:
@@ -235,8 +252,10 @@ class _Delay:
 
 def _offsets(rtt_ns: Values) -> Values:
     """Of each flow in each block from the median of all flows there; 0 where it is not known."""
-    middle = np.nanmedian(np.where(np.isnan(rtt_ns).all(axis=1)[:, None], 0.0, rtt_ns), axis=1)
-    return np.nan_to_num(rtt_ns - middle[:, None])
+    silent = np.all(np.isnan(rtt_ns), axis=1, keepdims=True)
+    middle = np.nanmedian(np.where(silent, 0.0, rtt_ns), axis=1)
+    offsets: Values = np.nan_to_num(rtt_ns - middle[:, None])
+    return offsets
 
 
 def _signs(offsets: Values) -> Values:
@@ -248,9 +267,13 @@ def _signs(offsets: Values) -> Values:
 
 def _differences(rtt_ns: Values, slow: Which) -> tuple[Values, float]:
     """Median of the slow flows minus that of the others in each block; and that of the others."""
-    used = ~(np.isnan(rtt_ns[:, slow]).all(axis=1) | np.isnan(rtt_ns[:, ~slow]).all(axis=1))
+    known = ~np.isnan(rtt_ns)
+    used: Which = np.logical_and.reduce(
+        [np.sum(known[:, slow], axis=1) > 0, np.sum(known[:, ~slow], axis=1) > 0]
+    )
     others = np.nanmedian(rtt_ns[used][:, ~slow], axis=1)
-    return np.nanmedian(rtt_ns[used][:, slow], axis=1) - others, float(np.median(others))
+    mine: Values = np.nanmedian(rtt_ns[used][:, slow], axis=1)
+    return mine - others, float(np.median(others))
 
 
 def _median_interval(values: Values) -> tuple[float, float, float]:

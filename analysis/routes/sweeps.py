@@ -75,7 +75,7 @@ class Sweep:
 
 def sweep_of(samples: Iterable[Sample]) -> Sweep:
     """The round trips among `samples` that name their flow; in any order."""
-    kept = [(one, lost) for one in samples if (lost := _counts(one)) is not None]
+    kept = [(one, gone) for one in samples if (gone := _counts(one)) is not None]
     kept.sort(key=lambda pair: (pair[0].sent_unix_ns, pair[0].seq))
     flows = np.array([one.flow for one, _ in kept], dtype=np.int64)
     lost = np.array([gone for _, gone in kept], dtype=np.bool_)

@@ -155,7 +155,7 @@ def test_random_loss_makes_no_outages_but_as_stated() -> None:
 
 
 def _lost_runs(rng: random.Random, n: int, loss: float) -> list[str]:
-    return "".join("x" if rng.random() < loss else "." for _ in range(n)).split(".")
+    return list("".join("x" if rng.random() < loss else "." for _ in range(n)).split("."))
 
 
 def test_memory_is_bounded_where_nothing_is_ever_told() -> None:
