@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pathbudget.analysis.routes.black_holes import SizeFinding
 from pathbudget.analysis.routes.episodes import Episode
 from pathbudget.analysis.routes.model import (
     BgpEvent,
@@ -59,6 +60,10 @@ class Facts:
         """Feeds that changed their state."""
         return self._all(FeedEvent)
 
+    def holes(self) -> list[SizeFinding]:
+        """Sizes that do not get through."""
+        return [one.hole for one in self.episodes if one.hole is not None]
+
     @property
     def is_away(self) -> bool:
         """Whether nothing came back for a while."""
@@ -102,6 +107,7 @@ RULES: tuple[Rule, ...] = (
     (Cause.FLAP, lambda facts: facts.moved and facts.came_back),
     (Cause.PATH_MOVED, lambda facts: facts.moved),
     (Cause.OUTAGE, lambda facts: facts.is_away),
+    (Cause.BLACK_HOLE, lambda facts: bool(facts.holes())),
     (Cause.MEMBER, lambda facts: bool(facts.members())),
     (Cause.QUEUE, lambda facts: any(one.gradual for one in facts.episodes)),
     (Cause.LEVEL, lambda facts: bool(facts.shifts("rtt") or facts.shifts("pdv"))),
@@ -193,6 +199,14 @@ def _member_blame(facts: Facts) -> tuple[str, str]:
     return "", f"{share} are {finding.value / 1e6:+.3f} ms from the others."
 
 
+def _hole_blame(facts: Facts) -> tuple[str, str]:
+    one = facts.holes()[0]
+    return "", (
+        f"{one.largest_passed} octets get through, {one.smallest_stopped} do not, "
+        "and no router says so."
+    )
+
+
 def _queue_blame(_: Facts) -> tuple[str, str]:
     return "", "the round trip swelled gradually, on the same path: a queue."
 
@@ -235,6 +249,7 @@ _BLAME: dict[Cause, Callable[[Facts], tuple[str, str]]] = {
     Cause.FLAP: _path_blame,
     Cause.PATH_MOVED: _path_blame,
     Cause.OUTAGE: _outage_blame,
+    Cause.BLACK_HOLE: _hole_blame,
     Cause.MEMBER: _member_blame,
     Cause.QUEUE: _queue_blame,
     Cause.LEVEL: _level_blame,

@@ -5,9 +5,10 @@ announcement, a silent feed by its next word. Slow swells are one episode from t
 fall back to where they began.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pathbudget.analysis.routes.black_holes import SizeFinding
 from pathbudget.analysis.routes.level_estimates import difference
 from pathbudget.analysis.routes.model import (
     BgpEvent,
@@ -43,11 +44,13 @@ class Episode:
     """Of the round trip."""
     base: Estimate | None = field(default=None, repr=False)
     top: Estimate | None = field(default=None, repr=False)
+    hole: SizeFinding | None = None
+    """Large packets vanish: there is no other evidence then."""
 
     @property
-    def first(self) -> Evidence:
+    def first(self) -> Evidence | None:
         """What began it."""
-        return self.evidence[0]
+        return self.evidence[0] if self.evidence else None
 
 
 def gap_ns(one: Window, other: Window) -> int:
@@ -159,8 +162,15 @@ def outage_episodes(outages: Iterable[Outage]) -> list[Episode]:
     ]
 
 
-def member_episodes(findings: Iterable[MemberFinding]) -> list[Episode]:
-    """Findings of the same flows of a series that follow each other are one."""
+Clean = Mapping[PathSeries, Sequence[Window]]
+"""Sweeps that would have found a sick member and did not."""
+
+
+def member_episodes(findings: Iterable[MemberFinding], clean: Clean) -> list[Episode]:
+    """Findings of the same flows of a series that follow each other are one, up to a clean sweep.
+
+    It began before the end of the sweep that showed it first, and not before its beginning.
+    """
     found: list[Episode] = []
     for finding in sorted(findings, key=lambda finding: finding.window):
         same = next((one for one in reversed(found) if _same_member(finding, one)), None)
@@ -169,6 +179,16 @@ def member_episodes(findings: Iterable[MemberFinding]) -> list[Episode]:
             continue
         series = finding.series
         found.append(Episode([finding], finding.window, None, (series,), series.site))
+    for one in found:
+        last = one.evidence[-1]
+        assert isinstance(last, MemberFinding)
+        later = [
+            window
+            for window in clean.get(last.series, ())
+            if window.after_unix_ns >= last.window.by_unix_ns
+        ]
+        if later:
+            one.over = Window(last.window.after_unix_ns, min(later).by_unix_ns)
     return found
 
 
@@ -179,6 +199,15 @@ def _same_member(finding: MemberFinding, one: Episode) -> bool:
         and path_of(first.series) == path_of(finding.series)
         and bool(set(first.flows) & set(finding.flows))
     )
+
+
+def hole_episodes(holes: Iterable[SizeFinding]) -> list[Episode]:
+    """Each by itself."""
+    return [
+        Episode([], one.began, None, (one.series,), one.series.site, hole=one)
+        for one in holes
+        if one.began is not None
+    ]
 
 
 def bgp_episodes(events: Iterable[BgpEvent]) -> list[Episode]:

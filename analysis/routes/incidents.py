@@ -13,12 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pathbudget.analysis.routes.black_holes import SizeFinding
 from pathbudget.analysis.routes.causes import Facts, blame_of, cause_of
 from pathbudget.analysis.routes.episodes import (
+    Clean,
     Episode,
     bgp_episodes,
     feed_episodes,
     gap_ns,
+    hole_episodes,
     level_episodes,
     member_episodes,
     outage_episodes,
@@ -66,11 +69,21 @@ NO_COST = frozenset({Cause.OUTAGE, Cause.WITHDRAWN, Cause.FEED, Cause.ROUTING_ON
 """Nothing came back, or no packet noticed."""
 
 
-def join(evidence: Iterable[Evidence], options: JoinOptions | None = None) -> list[Incident]:
-    """Incidents of all evidence, in order of time."""
+def join(
+    evidence: Iterable[Evidence],
+    options: JoinOptions | None = None,
+    *,
+    holes: Iterable[SizeFinding] = (),
+    clean: Clean | None = None,
+) -> list[Incident]:
+    """Incidents of all evidence, in order of time.
+
+    `holes`: black holes that were found; `clean`: sweeps that found every member healthy.
+    """
     options = options or JoinOptions()
     rows = list(evidence)
-    groups = _felt_groups(rows, options)
+    groups = _felt_groups(_felt_episodes(rows, clean or {}), options)
+    groups += [_Group([one]) for one in hole_episodes(holes)]
     groups = [one for one in groups if not _is_brief(one, options)] + [
         one for one in groups if _is_brief(one, options)
     ]
@@ -121,11 +134,14 @@ def _only(rows: Iterable[Evidence], kind: type[Kind]) -> list[Kind]:
     return [one for one in rows if isinstance(one, kind)]
 
 
-def _felt_groups(rows: Sequence[Evidence], options: JoinOptions) -> list[_Group]:
-    """Groups of what packets felt, each of which began at one time."""
+def _felt_episodes(rows: Sequence[Evidence], clean: Clean) -> list[Episode]:
     found = level_episodes(_only(rows, LevelShift))
     found += outage_episodes(_only(rows, Outage))
-    found += member_episodes(_only(rows, MemberFinding))
+    return found + member_episodes(_only(rows, MemberFinding), clean)
+
+
+def _felt_groups(found: Iterable[Episode], options: JoinOptions) -> list[_Group]:
+    """Groups of what packets felt, each of which began at one time."""
     groups: list[_Group] = []
     for one in sorted(found, key=lambda one: one.window):
         mine = [group for group in groups if group.related(one) and _at_once(group, one, options)]
@@ -150,8 +166,8 @@ def _at_once(group: _Group, one: Episode, options: JoinOptions) -> bool:
 
 def _explains(member: Episode, other: Episode) -> bool:
     """A sick member explains loss, variation and level of the same path while it lasts."""
-    same = {path_of(one) for one in member.series} & {path_of(one) for one in other.series}
-    return isinstance(member.first, MemberFinding) and bool(same)
+    one, both = ({(each.vantage, each.address) for each in e.series} for e in (member, other))
+    return isinstance(member.first, MemberFinding) and bool(one & both)
 
 
 def _overlap(one: Episode, other: Episode) -> bool:
@@ -219,7 +235,7 @@ def _begin(episodes: Sequence[Episode]) -> Window:
         windows = [one.window for one in episodes if isinstance(one.first, kinds)]
         if windows:
             return min(windows, key=lambda window: window.by_unix_ns - window.after_unix_ns)
-    raise ValueError("an incident without evidence")
+    return episodes[0].window
 
 
 def _over(episodes: Sequence[Episode]) -> Window | None:

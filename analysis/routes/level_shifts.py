@@ -7,6 +7,7 @@ sides lie further apart than neighbouring blocks of the series usually do (`shif
 keeps a shorter window and looks when something seems to have happened.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.routes import level_estimates, shift_tests
-from pathbudget.analysis.routes.model import Estimate, LevelShift, PathSeries, Window
+from pathbudget.analysis.routes.model import LevelShift, PathSeries, Window
 from pathbudget.analysis.routes.rank_cuts import LEAST, rank_cuts
 from pathbudget.analysis.routes.shift_tests import SWINGS
 
@@ -51,19 +52,6 @@ class ShiftOptions:
 
 BATCH = ShiftOptions()
 WATCH = ShiftOptions(window=512)
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A segment begins at `place`, and lies between the neighbouring cuts."""
-
-    first: int
-    place: int
-    end: int
-    what: str
-    before: Estimate
-    after: Estimate
-    cost: Estimate
 
 
 Judge = Callable[[Values, int, int, int, ShiftOptions], tuple[float, str]]
@@ -116,15 +104,22 @@ def cuts_that_hold(values: Values, options: ShiftOptions, judge: Judge) -> list[
     """Cuts of a window with what moved there. The weakest goes first, until all of them hold."""
     least = options.least if judge is judge_delays else FEWEST_OF_LOSS
     bounds = [0, *rank_cuts(values, least=least), len(values)]
-    scores = [judge(values, *bounds[i : i + 3], options) for i in range(len(bounds) - 2)]
+    scores = [_judged(values, bounds, i, options, judge) for i in range(len(bounds) - 2)]
     while scores:
         weakest = min(range(len(scores)), key=lambda i: scores[i][0])
         if scores[weakest][0] >= SWINGS:
             break
         del scores[weakest], bounds[weakest + 1]
         for i in {weakest - 1, weakest} & set(range(len(scores))):
-            scores[i] = judge(values, *bounds[i : i + 3], options)
+            scores[i] = _judged(values, bounds, i, options, judge)
     return [(cut, what) for cut, (_, what) in zip(bounds[1:-1], scores, strict=True)]
+
+
+def _judged(
+    values: Values, bounds: list[int], i: int, options: ShiftOptions, judge: Judge
+) -> tuple[float, str]:
+    first, cut, end = bounds[i : i + 3]
+    return judge(values, first, cut, end, options)
 
 
 @dataclass(slots=True)
@@ -196,8 +191,8 @@ class LevelWatch:
         self._delays = _Channel(series, metric, options, judge_delays)
         self._losses = _Channel(series, metric, options, judge_losses)
         self._alarm = _Alarm()
-        self._times: list[int] = []
-        self._values: list[float] = []
+        self._times = array("q")
+        self._values = array("d")
 
     def see(self, sent_unix_ns: int, value_ns: float) -> list[LevelShift]:
         """One sample; +inf of a lost one."""
@@ -216,10 +211,18 @@ class LevelWatch:
         """What the last samples say, without waiting for more."""
         return self._look(self.options.least)
 
+    def recent(self) -> tuple[Times, Values]:
+        """The latest samples that were looked at, losses as +inf."""
+        delays, losses = self._delays, self._losses
+        gone = losses.times[losses.values > 0]
+        times = np.concatenate((delays.times, gone))
+        values = np.concatenate((delays.values, np.full(len(gone), np.inf)))
+        order = np.argsort(times, kind="stable")
+        return times[order], values[order]
+
     def _look(self, settled: int) -> list[LevelShift]:
         times, values = np.array(self._times, dtype=np.int64), np.array(self._values)
-        self._times.clear()
-        self._values.clear()
+        del self._times[:], self._values[:]
         answered = np.isfinite(values)
         self._delays.take(times[answered], values[answered])
         self._losses.take(times, (~answered).astype(np.float64))

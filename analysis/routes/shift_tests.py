@@ -40,7 +40,8 @@ def level_of(rows: Values) -> Values:
 def spread_of(rows: Values) -> Values:
     """Logarithm of the distance from the 10th to the 90th percentile of each row."""
     low, high = np.quantile(rows, (0.1, 0.9), axis=-1)
-    return np.log(np.maximum(high - low, 1.0))
+    result: Values = np.log(np.maximum(high - low, 1.0))
+    return result
 
 
 def share_of(rows: Values) -> Values:

@@ -1,0 +1,139 @@
+"""Which samples say how a path is: round trips of packets of usual size, of our own sending.
+
+Hop round trips are none (routers answer when they like), nor what our own traffic loaded, nor
+packets so large that their loss may be a matter of size (`black_holes` looks at those).
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from pathbudget.analysis.routes.black_holes import SizedPacket, SizeFinding, judge_sizes, size_of
+from pathbudget.analysis.routes.black_holes import SizeVerdict as Verdict
+from pathbudget.analysis.routes.members import survey_members
+from pathbudget.analysis.routes.model import MemberFinding, PathSeries, Window
+from pathbudget.analysis.routes.observations import series_of
+from pathbudget.analysis.routes.sweeps import is_lost
+from pathbudget.analysis.series import NOT_OF_THE_PATH, WALL_CLOCKS
+from pathbudget.probes.record import Flag, Measurement, Metric, Sample
+
+FELT_METRICS = frozenset({Metric.RTT, Metric.CONNECT})
+LARGE_OCTETS = 600
+"""Whole packets larger than this may be dropped for their size (RFC 791: 576 always pass)."""
+
+SURVEY_SAMPLES = 2000
+"""So many packets over many flows are judged together."""
+
+FEWEST_FLOWS = 8
+MOST_SIZED = 4096
+"""Packets of a path that are kept to tell whether size matters."""
+
+LOST = float("inf")
+TOO_BIG = frozenset({(3, 4), (2, 0)})
+
+
+def is_large(measurement: Measurement) -> bool:
+    """Whether its packets are so large that size may stop them."""
+    size = size_of(measurement)
+    return size is not None and size > LARGE_OCTETS
+
+
+def is_felt(measurement: Measurement) -> bool:
+    """Whether it says how the path is. Traces do where nothing else is sent: see `is_trace`."""
+    return measurement.probe not in NOT_OF_THE_PATH and not is_large(measurement)
+
+
+def is_trace(measurement: Measurement) -> bool:
+    """Round trips of traces are few, and stand in where no other probe looks."""
+    return measurement.probe == "trace"
+
+
+def felt_series(measurement: Measurement) -> PathSeries:
+    """The series of a probe: its name stands for the protocol."""
+    return series_of(measurement, measurement.probe)
+
+
+def felt_value(sample: Sample, address: str) -> float | None:
+    """Round trip in ns, +inf of a lost packet; None of what says nothing of the path."""
+    if sample.metric not in FELT_METRICS or Flag.LOADED in sample.flags:
+        return None
+    lost = is_lost(sample)
+    if lost is None or sample.responder not in (None, address):
+        return None
+    if lost or Flag.SYN_RETRANSMITTED in sample.flags:
+        return LOST
+    value = sample.value_ns
+    if value is None or value < 0:
+        return None
+    stepped = Flag.CLOCK_STEP in sample.flags and sample.clock_source in WALL_CLOCKS
+    return None if stepped else float(value)
+
+
+@dataclass(slots=True)
+class SweepWatch:
+    """Packets over many flows, judged `SURVEY_SAMPLES` at a time. Memory is bounded by that."""
+
+    series: PathSeries
+    findings: list[MemberFinding] = field(default_factory=list[MemberFinding])
+    clean: list[Window] = field(default_factory=list[Window])
+    """Surveys that found nothing and would have."""
+    _waiting: list[Sample] = field(default_factory=list[Sample])
+    _flows: set[int] = field(default_factory=set[int])
+
+    def see(self, sample: Sample) -> list[MemberFinding]:
+        """Take a sample; what the survey that it completes found."""
+        if sample.flow is None:
+            return []
+        self._flows.add(sample.flow)
+        if len(self._flows) < FEWEST_FLOWS:
+            self._waiting = self._waiting[-FEWEST_FLOWS:]
+        self._waiting.append(sample)
+        return self.finish() if len(self._waiting) >= SURVEY_SAMPLES else []
+
+    def finish(self) -> list[MemberFinding]:
+        """Judge what there is."""
+        waiting, self._waiting = self._waiting, []
+        flows, self._flows = self._flows, set()
+        if len(flows) < FEWEST_FLOWS or len(waiting) < SURVEY_SAMPLES // 4:
+            return []
+        survey = survey_members(self.series, waiting)
+        found = [one for one in survey.findings if one.what == "loss"]
+        if not found and survey.healthy:
+            times = [one.sent_unix_ns for one in waiting]
+            self.clean = [*self.clean[-1:], Window(min(times), max(times))]
+        self.findings += found
+        del self.findings[1:-64]
+        return found
+
+
+@dataclass(slots=True)
+class SizeWatch:
+    """Packets of several sizes to one address: does size matter? The latest are kept."""
+
+    series: PathSeries
+    packets: deque[SizedPacket] = field(default_factory=lambda: deque(maxlen=MOST_SIZED))
+    has_large: bool = False
+
+    def see(self, measurement: Measurement) -> None:
+        """Take the packets of a measurement, where it says their size."""
+        size = size_of(measurement)
+        if size is None:
+            return
+        self.has_large |= size > LARGE_OCTETS
+        for sample in measurement.samples:
+            lost = is_lost(sample) if sample.metric == Metric.RTT else None
+            if lost is not None:
+                self.packets.append(_sized(sample, size, lost=lost))
+
+    def finding(self) -> SizeFinding | None:
+        """A black hole, if there is one."""
+        if not self.has_large:
+            return None
+        ordered = sorted(self.packets, key=lambda one: one.sent_unix_ns)
+        found = judge_sizes(self.series, ordered)
+        return found if found.verdict is Verdict.BLACK_HOLE else None
+
+
+def _sized(sample: Sample, size: int, *, lost: bool) -> SizedPacket:
+    failure = sample.failure
+    code = (None, None) if failure is None else (failure.icmp_type, failure.icmp_code)
+    return SizedPacket(sample.sent_unix_ns, size, lost, too_big=code in TOO_BIG)

@@ -1,0 +1,263 @@
+"""Routes watched as measurements and updates come: each incident once as it begins, once when over.
+
+The same evidence and the same `join` as in a batch; what differs is that level shifts come from
+`LevelWatch`, whose window is shorter. Memory: per path a window of samples and the state of its
+watches; evidence of what is not over, and of the last half hour.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pathbudget.analysis.places import tiers_of
+from pathbudget.analysis.routes import felt
+from pathbudget.analysis.routes.bgp_state import RouteTable
+from pathbudget.analysis.routes.evaluate import RouteOptions, watch_of
+from pathbudget.analysis.routes.felt import SizeWatch, SweepWatch
+from pathbudget.analysis.routes.incidents import join
+from pathbudget.analysis.routes.level_shifts import WATCH, LevelWatch
+from pathbudget.analysis.routes.model import (
+    Evidence,
+    FeedStatus,
+    Incident,
+    PathSeries,
+)
+from pathbudget.analysis.routes.moved_lines import Lines
+from pathbudget.analysis.routes.observations import observations_of
+from pathbudget.analysis.routes.outages import OutageWatch
+from pathbudget.analysis.routes.route_events import RouteWatch
+from pathbudget.analysis.routes.route_intake import PATIENCE_NS
+from pathbudget.analysis.series import Series, SeriesKey
+from pathbudget.analysis.track import Track
+from pathbudget.probes.bgp.record import RouteUpdate
+from pathbudget.probes.record import Measurement
+from pathbudget.sites.catalogue import Catalogue
+from pathbudget.sites.prefixes import Origins
+
+MOST_EVIDENCE = 10_000
+"""The oldest goes first."""
+
+
+@dataclass(slots=True)
+class _Path:
+    """Watches of one series."""
+
+    levels: LevelWatch
+    outages: OutageWatch
+    sweeps: SweepWatch
+    metric: str = ""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What has been said of an incident."""
+
+    incident: Incident
+    evidence: set[Evidence] = field(default_factory=set[Evidence])
+    begun: bool = False
+    over: bool = False
+
+
+class RouteMonitor:
+    """Every method returns the incidents that are news: those that begin, and those that are over.
+
+    An incident is told `hold_ns` after it began, so that what noticed it later is in it; with
+    `with_changes` it is told again when its cause or blame becomes another.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue | None = None,
+        tiers: tuple[str, ...] | None = None,
+        origins: Origins | None = None,
+        options: RouteOptions | None = None,
+        hold_ns: int | None = None,
+        with_changes: bool = False,
+    ) -> None:
+        self.options = options or RouteOptions(shifts=WATCH)
+        self.with_changes = with_changes
+        self._catalogue = catalogue
+        self._tiers = tiers_of(catalogue, tiers) if catalogue is not None else ()
+        self._hold_ns = self.options.join.together_ns if hold_ns is None else hold_ns
+        self._routes = RouteWatch(origins=origins, flap_ns=self.options.flap_ns)
+        self._addresses: dict[str, str] = {}
+        self._table = RouteTable(
+            watch_of(catalogue, {}), settle_ns=self.options.settle_ns, vrps=self.options.vrps
+        )
+        self._paths: dict[PathSeries, _Path] = {}
+        self._sizes: dict[PathSeries, SizeWatch] = {}
+        self._evidence: list[Evidence] = []
+        self._stale = False
+        self._told: list[_Told] = []
+        self._now_unix_ns = 0
+
+    def see(self, measurement: Measurement) -> list[Incident]:
+        """Take a measurement, or the next samples of one. Those of a series in order of time."""
+        self._know(measurement)
+        for observation in observations_of(measurement):
+            self._take(self._routes.see(observation))
+            self._stale = True
+        if felt.is_large(measurement) or measurement.options.get("payload_bytes") is not None:
+            path = felt.felt_series(measurement)._replace(protocol="")
+            self._sizes.setdefault(path, SizeWatch(path)).see(measurement)
+            self._stale |= self._sizes[path].has_large
+        if felt.is_felt(measurement) and not felt.is_trace(measurement):
+            self._feel(measurement)
+        latest = max((one.sent_unix_ns for one in measurement.samples), default=0)
+        return self.advance(max(self._now_unix_ns, latest))
+
+    def hear(self, update: RouteUpdate) -> list[Incident]:
+        """Take a BGP update."""
+        self._take(self._table.see(update))
+        return self.advance(max(self._now_unix_ns, update.arrived_unix_ns))
+
+    see_update = hear
+
+    def advance(self, now_unix_ns: int) -> list[Incident]:
+        """It is so late now."""
+        self._now_unix_ns = max(self._now_unix_ns, now_unix_ns)
+        self._take(self._table.advance(self._now_unix_ns))
+        if self._stale:
+            self._join()
+        return self._news()
+
+    def finish(self) -> list[Incident]:
+        """Nothing more will come: what waits is told as it stands."""
+        for path in self._paths.values():
+            self._take(path.levels.finish())
+            self._take(path.outages.finish())
+            self._take(path.sweeps.finish())
+        self._take(self._table.finish())
+        self._join()
+        self._now_unix_ns += self._hold_ns + self.options.join.shortest_ns
+        return self._news()
+
+    def incidents(self) -> list[Incident]:
+        """All incidents that are still remembered, as they are known now."""
+        return [one.incident for one in self._told]
+
+    def feeds(self) -> list[FeedStatus]:
+        """What each BGP feed is worth."""
+        return self._table.status(self._now_unix_ns)
+
+    def _know(self, measurement: Measurement) -> None:
+        """A site's prefix may be known by its addresses alone."""
+        site = measurement.target.site or measurement.target.name
+        if measurement.address and self._addresses.get(measurement.address) != site:
+            self._addresses[measurement.address] = site
+            self._table.watch = watch_of(self._catalogue, self._addresses)
+
+    def _feel(self, measurement: Measurement) -> None:
+        series = felt.felt_series(measurement)
+        path = self._paths.get(series)
+        if path is None:
+            path = self._paths[series] = self._new_path(series, measurement)
+        for sample in sorted(measurement.samples, key=lambda one: one.sent_unix_ns):
+            value = felt.felt_value(sample, measurement.address)
+            if value is None or path.metric not in ("", sample.metric):
+                continue
+            path.metric = sample.metric
+            self._take(path.levels.see(sample.sent_unix_ns, value))
+            self._take(path.outages.see(sample))
+            self._take(path.sweeps.see(sample))
+
+    def _new_path(self, series: PathSeries, measurement: Measurement) -> _Path:
+        shifts = self.options.shifts
+        if measurement.noise is not None:
+            shifts = replace(shifts, least_ns=max(shifts.least_ns, measurement.noise.floor_ns))
+        levels = LevelWatch(series, "rtt", shifts)
+        return _Path(levels, OutageWatch(series, PATIENCE_NS), SweepWatch(series))
+
+    def _take(self, evidence: Iterable[Evidence]) -> None:
+        for one in evidence:
+            self._evidence.append(one)
+            self._stale = True
+
+    def _join(self) -> None:
+        self._stale = False
+        clean = {series: path.sweeps.clean for series, path in self._paths.items()}
+        holes = [one for watch in self._sizes.values() if (one := watch.finding()) is not None]
+        evidence = [*self._evidence, *self._routes.pending()]
+        found = join(evidence, self.options.join, holes=holes, clean=clean)
+        known = [one for one in self._told if not self._is_past(one.incident)]
+        self._told = [self._recognised(one, known) for one in found]
+        self._forget()
+
+    def _recognised(self, incident: Incident, known: list[_Told]) -> _Told:
+        """The same incident as before, with what is known of it now."""
+        evidence = set(incident.evidence)
+        before = next((one for one in known if _same(one, incident, evidence)), None)
+        if before is None:
+            return _Told(incident, evidence)
+        known.remove(before)
+        lines = before.incident.lines
+        return _Told(replace(incident, lines=lines), evidence, before.begun, before.over)
+
+    def _forget(self) -> None:
+        """Drop evidence of what is over and past."""
+        past = [one for one in self._told if one.over and self._is_past(one.incident)]
+        gone = {one for told in past for one in told.evidence}
+        if gone:
+            self._told = [one for one in self._told if one not in past]
+            self._evidence = [one for one in self._evidence if one not in gone]
+        del self._evidence[: max(0, len(self._evidence) - MOST_EVIDENCE)]
+
+    def _is_past(self, incident: Incident) -> bool:
+        rules = self.options.join
+        keep = rules.before_ns + rules.after_ns + 2 * rules.flap_ns
+        return incident.over is not None and incident.over.by_unix_ns + keep < self._now_unix_ns
+
+    def _news(self) -> list[Incident]:
+        return [one for told in self._told if (one := self._new_of(told)) is not None]
+
+    def _new_of(self, told: _Told) -> Incident | None:
+        incident = told.incident
+        if self._now_unix_ns < incident.window.by_unix_ns + self._hold_ns:
+            return None
+        if told.over or (told.begun and incident.over is None):
+            return None
+        told.incident = self._with_lines(incident)
+        told.begun, told.over = True, incident.over is not None
+        return told.incident
+
+    def _with_lines(self, incident: Incident) -> Incident:
+        if not self._tiers:
+            return incident
+        lines = Lines(self._recent_series(incident), self._tiers, self.options.confidence)
+        return replace(incident, lines=lines.moved_by(incident) or incident.lines)
+
+    def _recent_series(self, incident: Incident) -> dict[SeriesKey, Series]:
+        pairs = {(series.region, series.site) for series in incident.series}
+        return {
+            _key(series, path.metric): _series(series, path)
+            for series, path in self._paths.items()
+            if (series.region, series.site) in pairs
+        }
+
+
+def _same(told: _Told, incident: Incident, evidence: set[Evidence]) -> bool:
+    return bool(told.evidence & evidence) or (
+        told.incident.cause is incident.cause
+        and told.incident.window == incident.window
+        and told.incident.series == incident.series
+    )
+
+
+def _key(series: PathSeries, metric: str) -> SeriesKey:
+    family = None if series.family is None else str(series.family)
+    return SeriesKey(
+        series.region, series.site, series.target, series.address, series.protocol,
+        metric, None, family,
+    )  # fmt: skip
+
+
+def _series(series: PathSeries, path: _Path) -> Series:
+    from collections import Counter
+
+    times, values = path.levels.recent()
+    track = Track(times, values, np.zeros(len(times), dtype=np.int64))
+    return Series(
+        _key(series, path.metric), track, Counter(), Counter(), Counter(), None, Counter()
+    )

@@ -1,0 +1,110 @@
+"""Budget lines before an incident and since, as the evaluation makes them, and which of them moved.
+
+Both sides are measured: nothing is added to a line that was not. A line moved where the verdict is
+another, or where the intervals of before and since have nothing in common.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pathbudget.analysis.budget import PathBudget
+from pathbudget.analysis.path_choice import path_candidates
+from pathbudget.analysis.results import BudgetLine
+from pathbudget.analysis.routes.model import Incident, MovedLine
+from pathbudget.analysis.series import Series, SeriesKey
+from pathbudget.analysis.track import Track
+from pathbudget.sites.catalogue import Tier
+
+HORIZON_NS = 24 * 3600 * 10**9
+"""So much of the time before an incident says how it was: a day has all hours."""
+
+LEAST_MS = 0.1
+"""A line that moved by less is of no interest."""
+
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+
+
+class Lines:
+    """Lines of all pairs, over any stretch of time."""
+
+    def __init__(
+        self, series: Mapping[SeriesKey, Series], tiers: Iterable[Tier], confidence: float = 0.95
+    ) -> None:
+        self._tiers = tuple(tiers)
+        self._confidence = confidence
+        self._pairs: dict[tuple[str, str], list[Series]] = {}
+        for key, one in series.items():
+            if not key.loaded:
+                self._pairs.setdefault((key.region, key.site), []).append(one)
+
+    def moved_by(self, incident: Incident) -> tuple[MovedLine, ...]:
+        """Headline lines of every tier that the incident moved."""
+        pairs = sorted({(series.region, series.site) for series in incident.series})
+        return tuple(line for pair in pairs for line in self._of_pair(pair, incident))
+
+    def _of_pair(self, pair: tuple[str, str], incident: Incident) -> list[MovedLine]:
+        begin, over = incident.window, incident.over
+        before = self._headlines(pair, begin.after_unix_ns - HORIZON_NS, begin.after_unix_ns)
+        since = self._headlines(
+            pair, begin.by_unix_ns, LATEST if over is None else over.after_unix_ns
+        )
+        return [
+            _moved_line(one, since[name])
+            for name, one in before.items()
+            if name in since and _has_moved(one, since[name])
+        ]
+
+    def _headlines(self, pair: tuple[str, str], first: int, last: int) -> dict[str, BudgetLine]:
+        part = [cut for one in self._pairs.get(pair, ()) if (cut := _between(one, first, last))]
+        candidates = path_candidates(part) if part else ()
+        if not candidates:
+            return {}
+        budget = PathBudget(candidates[0], self._confidence)
+        return {tier.name: budget.headline(tier) for tier in self._tiers}
+
+
+def _between(series: Series, first: int, last: int) -> Series | None:
+    sent = series.track.sent_unix_ns
+    inside = slice(*np.searchsorted(sent, (max(first, EARLIEST), last), side="right"))
+    if inside.start >= inside.stop:
+        return None
+    track = series.track
+    part = Track(sent[inside], track.values_ns[inside], track.vantages[inside])
+    return replace(series, track=part)
+
+
+def _has_moved(before: BudgetLine, since: BudgetLine) -> bool:
+    if before.value_ms is None and since.value_ms is None:
+        return False
+    if before.verdict is not since.verdict and "undecided" not in (before.verdict, since.verdict):
+        return True
+    ends = [(_number(one.low_ms, 0.0), _number(one.high_ms, math.inf)) for one in (before, since)]
+    apart = max(low for low, _ in ends) > min(high for _, high in ends)
+    return apart and abs(_number(since.value_ms) - _number(before.value_ms)) >= LEAST_MS
+
+
+def _moved_line(before: BudgetLine, since: BudgetLine) -> MovedLine:
+    name = f"{since.direction.value} {since.mode.value} p{since.percentile:g}"
+    return MovedLine(
+        region=since.region,
+        site=since.site,
+        tier=since.tier,
+        line=name,
+        before_ms=_number(before.value_ms),
+        after_ms=_number(since.value_ms),
+        allowance_ms=since.allowance_ms,
+        verdict_before=before.verdict.value,
+        verdict_after=since.verdict.value,
+    )
+
+
+def _number(value: float | None, otherwise: float = math.inf) -> float:
+    return otherwise if value is None else value
+
+
+def with_lines(incidents: Sequence[Incident], lines: Lines) -> tuple[Incident, ...]:
+    """The incidents, each with the lines that it moved."""
+    return tuple(replace(one, lines=lines.moved_by(one)) for one in incidents)
