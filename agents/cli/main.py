@@ -27,6 +27,7 @@ COMMANDS: tuple[str, ...] = (
     "routes",
     "budget",
     "catalogue",
+    "bgp",
     "store",
     "lab",
     "reflector",

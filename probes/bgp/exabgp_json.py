@@ -45,8 +45,11 @@ class ExabgpReader:
         self._up: set[str] = set()
         self._last_words: dict[str, str] = {}
 
-    def read(self, line: bytes | str, now_unix_ns: int) -> list[RouteUpdate]:
-        """Updates of one line. Never raises because of what is in it."""
+    def read(self, line: bytes | str, now_unix_ns: int | None = None) -> list[RouteUpdate]:
+        """Updates of one line. Never raises because of what is in it.
+
+        `now_unix_ns` None is for a file: its own times count.
+        """
         line = line.strip()
         try:
             return list(self._read(json_words.decode(line), line, now_unix_ns))
@@ -55,7 +58,7 @@ class ExabgpReader:
             return []
 
     def _read(
-        self, said: Mapping[str, Any], line: bytes | str, now_unix_ns: int
+        self, said: Mapping[str, Any], line: bytes | str, now_unix_ns: int | None
     ) -> Iterator[RouteUpdate]:
         _check_version(said)
         kind = json_words.text(said, "type")
@@ -81,7 +84,7 @@ class ExabgpReader:
         said: Mapping[str, Any],
         neighbor: Mapping[str, Any],
         line: bytes | str,
-        now_unix_ns: int,
+        now_unix_ns: int | None,
     ) -> Heard:
         ends = json_words.table(neighbor.get("address"), "address")
         numbers = json_words.table(neighbor.get("asn"), "asn")
@@ -92,7 +95,7 @@ class ExabgpReader:
             address,
             json_words.as_number(numbers.get("peer"), "asn"),
             time,
-            now_unix_ns,
+            time if now_unix_ns is None else now_unix_ns,
             self._ordinals.take(time, address),
             digest_of(
                 self._channel.feed.encode(), line.encode() if isinstance(line, str) else line
