@@ -100,7 +100,7 @@ def _rules(entry: Entry) -> FeedRules:
     stale = duration_ns(entry, "stale_after", "")
     heartbeats = _checked(entry, "heartbeats", _is_prefix, 'a prefix, like "84.205.64.0/24"')
     if heartbeats and "stale_after" not in entry.values:
-        expected = 'stale_after, like "2h30m": how long a heartbeat may be away'
+        expected = 'stale_after, like "150m": how long a heartbeat may be away'
         entry.fault("heartbeats", "has no stale_after beside it", expected)
     deny = _checked(entry, "deny", _is_peer, 'an address or "AS64500"')
     denied = frozenset(

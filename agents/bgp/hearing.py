@@ -36,10 +36,11 @@ class Feed(Protocol):
 class BackOff:
     """Waits between tries: 1 s, 2 s, 4 s ... 60 s; from the start again after success."""
 
+    FIRST_S = 1.0
     LONGEST_S = 60.0
 
     def __init__(self) -> None:
-        self._next_s = 1.0
+        self._next_s = self.FIRST_S
 
     def take(self) -> float:
         """Seconds to wait now."""
@@ -48,4 +49,4 @@ class BackOff:
 
     def succeeded(self) -> None:
         """It works."""
-        self._next_s = 1.0
+        self._next_s = self.FIRST_S

@@ -71,12 +71,15 @@ def prefix_table(prefixes: Sequence[PrefixStatus]) -> Table:
     table.add_column("/day", justify="right", no_wrap=True)
     for one in prefixes:
         rate = "-" if one.changes_per_day is None else f"{one.changes_per_day:.1f}"
-        gone = Text("nobody has it", "bold red") if not one.peers_with else Text(one.path)
+        gone = Text(
+            "no live peer: not known" if not one.peers_live else "nobody has it", "bold red"
+        )
+        path = Text(one.path) if one.peers_with else gone
         table.add_row(
             one.site or "-",
             one.prefix,
             f"{one.peers_with}/{one.peers_live}",
-            gone,
+            path,
             *([one.rpki or "-"] if with_rpki else []),
             minute(one.last_change_unix_ns),
             rate,
@@ -154,13 +157,17 @@ def short(ns: int | None) -> str:
 
 
 def minute(unix_ns: int | None) -> str:
-    """A time in UTC, down to the minute; ``-`` for None."""
-    return "-" if unix_ns is None else f"{_moment(unix_ns):%m-%d %H:%M}"
+    """A time in UTC, down to the minute, or the day where it is of another year; ``-`` for None."""
+    if unix_ns is None:
+        return "-"
+    moment = _moment(unix_ns)
+    this_year = moment.year == datetime.now(UTC).year
+    return f"{moment:%m-%d %H:%M}" if this_year else f"{moment:%Y-%m-%d}"
 
 
 def second(unix_ns: int) -> str:
     """A time in UTC, down to the second."""
-    return f"{_moment(unix_ns):%m-%d %H:%M:%S}"
+    return f"{_moment(unix_ns):%Y-%m-%d %H:%M:%S}"
 
 
 def _moment(unix_ns: int) -> datetime:

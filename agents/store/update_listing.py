@@ -76,13 +76,12 @@ def print_feeds(feeds: Sequence[FeedSummary], console: Console) -> None:
     if not feeds:
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("BGP feed", overflow="fold")
-    for heading in ("kind", "peers", "prefixes", "updates", "first (UTC)", "last (UTC)"):
+    table.add_column("BGP feed", overflow="fold", min_width=20)
+    for heading in ("kind", "peers", "prefixes", "updates", "last (UTC)"):
         table.add_column(heading, justify="left" if "UTC" in heading else "right", no_wrap=True)
     for one in feeds:
         counts = (str(one.peers), str(one.prefixes), str(one.updates))
-        times = (minute(one.first_unix_ns), minute(one.last_unix_ns))
-        table.add_row(plain(one.feed), one.kind, *counts, *times)
+        table.add_row(plain(one.feed), one.kind, *counts, minute(one.last_unix_ns))
     console.print(table)
 
 

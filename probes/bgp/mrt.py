@@ -70,9 +70,9 @@ class MrtReader:
     def end(self, now_unix_ns: int) -> Iterator[RouteUpdate]:
         """Nothing more comes: the last records, and a note of one that is cut off."""
         yield from self._advance(now_unix_ns, at_end=True)
-        if self._waiting:
+        if self._waiting and not self._lost:
             self.quarantine.add("a last record that is cut off", bytes(self._waiting))
-            self._waiting.clear()
+        self._waiting.clear()
 
     def _advance(self, now_unix_ns: int, *, at_end: bool) -> Iterator[RouteUpdate]:
         waiting, at = self._waiting, 0
@@ -88,7 +88,7 @@ class MrtReader:
                 self._lose(bytes(waiting[at : at + size]))
                 continue
             record = bytes(waiting[at : at + size])
-            if len(record) < size and not at_end:
+            if len(record) < size and not (at_end and self._goes_on_after(at)):
                 break
             found, problem = self._record(record, now_unix_ns)
             if problem:
@@ -105,6 +105,13 @@ class MrtReader:
             yield from found
             at += size
         del waiting[:at]
+
+    def _goes_on_after(self, at: int) -> bool:
+        """Whether a record that is longer than the file only says so, and others follow."""
+        near = self._near_seconds
+        if near is None:
+            return False
+        return next_start(self._waiting, at + 1, near) + HEADER_SIZE <= len(self._waiting)
 
     def _next_looks_well(self, at: int, *, at_end: bool) -> bool | None:
         """Whether a header follows at `at`, or nothing; None when that is not known yet."""

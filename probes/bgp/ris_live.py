@@ -10,7 +10,7 @@ import msgspec
 
 from pathbudget.probes.bgp import json_words
 from pathbudget.probes.bgp.as_path_wire import SEQUENCE, SET, path_text
-from pathbudget.probes.bgp.identity import Ordinals, digest_of
+from pathbudget.probes.bgp.identity import digest_of
 from pathbudget.probes.bgp.messages import Channel, Heard
 from pathbudget.probes.bgp.quarantine import MalformedError, Quarantine
 from pathbudget.probes.bgp.record import RouteUpdate, UpdateKind
@@ -47,7 +47,6 @@ class RisLiveReader:
         self.last_error = ""
         """What the service complained of last, in its own words."""
         self._channel = channel
-        self._ordinals = Ordinals()
 
     def read(self, message: bytes | str, now_unix_ns: int | None = None) -> list[RouteUpdate]:
         """Updates of one message. Never raises because of what is in it.
@@ -113,7 +112,7 @@ class RisLiveReader:
             json_words.as_number(data.get("peer_asn"), "peer_asn"),
             time,
             time if now_unix_ns is None else now_unix_ns,
-            _sequence(own) if isinstance(own, str) else self._ordinals.take(time, address),
+            _sequence(own) if isinstance(own, str) else 0,
             digest_of(collector.encode(), address.encode(), raw),
         )
 
