@@ -145,7 +145,8 @@ def ids_within(path: Path, low: str, high: str) -> set[str]:
     found: set[str] = set()
     for index in read_parquet(path, functools.partial(_groups_within, low=low, high=high)):
         table = read_parquet(path, functools.partial(_ids_of_group, index=index))
-        found.update(name for name in table.column("id").to_pylist() if low <= name <= high)
+        names = map(str, table.column("id").to_pylist())
+        found.update(name for name in names if low <= name <= high)
     return found
 
 
@@ -156,7 +157,7 @@ def _groups_within(file: pq.ParquetFile, low: str, high: str) -> list[int]:
         apart = (
             statistics is not None
             and statistics.has_min_max
-            and (statistics.max < low or statistics.min > high)
+            and (str(statistics.max) < low or str(statistics.min) > high)
         )
         if not apart:
             found.append(index)

@@ -86,6 +86,10 @@ class RouteTable:
         if update.time_unix_ns > update.arrived_unix_ns + AHEAD_NS:
             feed.from_the_future += 1
         if not update.peer_address:
+            if update.kind is UpdateKind.PEER_DOWN:
+                for peer in self.peers.values():
+                    if peer.feed == feed.name and self.freshness.counts(peer):
+                        self._leave(peer)
             events += self.freshness.told(feed, update, time)
             return events
         peer = self._peer_of(update, time)
@@ -159,6 +163,7 @@ class RouteTable:
             if not peer.up:
                 return ()
             events = self.freshness.peer_down(peer, time, update.detail)
+            self._leave(peer)
             self._void(peer, time)
             peer.up = False
             return events
@@ -173,6 +178,13 @@ class RouteTable:
     def _begin(self, peer: Peer, time: int) -> None:
         peer.up, peer.since_unix_ns = True, time
         self._booting.add(peer.key)
+
+    def _leave(self, peer: Peer) -> None:
+        """What it said until now counts for what is under way."""
+        for prefix, turn in self._turns.items():
+            held = peer.routes.get(prefix)
+            if held is not None and not held.void:
+                turn.leave(peer.key, held.state)
 
     def _void(self, peer: Peer, time: int) -> None:
         """The session is over: nobody knows what the peer has (RFC 4271, 8.2)."""
@@ -299,7 +311,8 @@ class RouteTable:
             return ()
         site = self.watch.site_of(turn.prefix) or ""
         found = outcomes(turn, states.get)
-        live = len(knowing) + self._known_to_lack(turn.prefix)
+        gone = sum(key not in states for key in turn.changes) - (len(turn.changes) - len(found))
+        live = len(knowing) + gone + self._known_to_lack(turn.prefix)
         event = event_of(turn, site, found, others, live, self._vrps)
         if event is None:
             return ()

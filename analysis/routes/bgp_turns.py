@@ -24,6 +24,9 @@ class _Change:
     by_way_of: str | None = None
     """Where it was first; None where one of its paths stayed: several are never told at once."""
 
+    last_words: str | None = None
+    """Its state when it went away, if it did: what it said before counts."""
+
 
 @dataclass(slots=True)
 class Turn:
@@ -44,7 +47,13 @@ class Turn:
             change = _Change(before, since_unix_ns, time_unix_ns, after if apart else None)
             self.changes[peer] = change
         change.last_unix_ns = max(change.last_unix_ns, time_unix_ns)
+        change.last_words = None
         self.last_unix_ns = max(self.last_unix_ns, time_unix_ns)
+
+    def leave(self, peer: PeerKey, state: str) -> None:
+        """`peer` goes away with this as its last word; nothing if it changed nothing."""
+        if peer in self.changes:
+            self.changes[peer].last_words = state
 
     def over(self, now_unix_ns: int, settle_ns: int, longest_ns: int) -> bool:
         """Whether it has been quiet for long enough, or went on for too long."""
@@ -54,7 +63,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A peer that is live at the end of a turn: its states before and after."""
+    """A peer that changed during a turn: its states before and after."""
 
     before: str | None
     after: str
@@ -64,10 +73,13 @@ class Outcome:
 
 
 def outcomes(turn: Turn, state_of: Callable[[PeerKey], str | None]) -> list[Outcome]:
-    """Of each peer that changed and is live; `state_of` gives None for one that is not."""
+    """Of each peer that changed; `state_of` gives None for one that is not live.
+
+    One that went away meanwhile counts by its last words.
+    """
     found: list[Outcome] = []
     for peer, change in turn.changes.items():
-        after = state_of(peer)
+        after = state_of(peer) if change.last_words is None else change.last_words
         if after is not None:
             found.append(
                 Outcome(

@@ -71,7 +71,7 @@ def test_a_change_while_a_feed_was_away_lies_in_between(talk: Any) -> None:
     routes = table()
     routes.see(talk.rib(0, A))
     lost = talk.say("peer_down", 50, peer_address="", peer_asn=0, detail="connection lost")
-    assert [event.after for event in routes.see(lost)] == [FeedState.DOWN]  # type: ignore[union-attr]
+    assert [event.after for event in routes.see(lost)] == [FeedState.DOWN]
     assert routes.status(at(60))[0].peers_live == 0
     routes.see(talk.say("peer_up", 90, peer_address="", peer_asn=0))
     routes.see(talk.announce(100, B))

@@ -114,6 +114,15 @@ def test_a_session_that_ends_withdraws_nothing(talk: Any) -> None:
     assert (event.peers_changed, event.peers_live) == (1, 1)
 
 
+def test_what_a_peer_said_before_its_session_ended_counts(talk: Any) -> None:
+    table = sites()
+    updates = [talk.rib(0, A, 1), talk.rib(0, A, 2), talk.announce(50, B, 1),
+               talk.say("peer_down", 52, 1)]  # fmt: skip
+    (event,) = of_bgp(told(table, updates))
+    assert (event.before, event.after) == (A, B)
+    assert (event.peers_changed, event.peers_live) == (1, 2)
+
+
 def test_a_session_that_comes_back_with_the_same_table_changed_nothing(talk: Any) -> None:
     updates = [
         talk.rib(0, A),
