@@ -196,9 +196,10 @@ async def listen(hearing: Hearing, store: Store | None, until: asyncio.Event) ->
         for task in done:
             task.result()
     finally:
-        for task in (*tasks, stopping):
+        stopping.cancel()
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, stopping, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         hearing.commit()
 
 

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 
 from rich.console import Console, Group
 
@@ -93,7 +93,7 @@ def _one_line(hearing: Hearing) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+async def _beside(work: Coroutine[None, None, None]) -> AsyncGenerator[None]:
     task = asyncio.ensure_future(work)
     try:
         yield

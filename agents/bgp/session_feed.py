@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from pathbudget.agents.bgp.exabgp_files import environment, write_files
@@ -82,7 +82,7 @@ class SessionFeed:
                 listener.set_aside(self._name, quarantine.count, quarantine.latest[-1].reason)
 
     @contextlib.asynccontextmanager
-    async def _child(self, config: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def _child(self, config: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -138,7 +138,7 @@ async def _keep_words(child: asyncio.subprocess.Process, words: deque[str]) -> N
 
 
 @contextlib.asynccontextmanager
-async def _lines_of(fifo: Path) -> AsyncIterator[asyncio.StreamReader]:
+async def _lines_of(fifo: Path) -> AsyncGenerator[asyncio.StreamReader]:
     """A reader of the pipe. It is open for writing too, so that it never ends."""
     descriptor = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
     reader = asyncio.StreamReader(limit=LONGEST_LINE)

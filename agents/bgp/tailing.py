@@ -19,7 +19,7 @@ async def follow(path: Path, feed: str, listener: Listener) -> AsyncIterator[tup
     A file that is not there is waited for.
     """
     file: BinaryIO | None = None
-    missing = False
+    missing = fresh = False
     try:
         while True:
             if file is None:

@@ -32,20 +32,20 @@ def updates(table: pa.Table) -> list[RouteUpdate]:
 
 
 def _update(
-    name: str,
+    name: str | None,
     feed: str,
     feed_kind: str,
     collector: str | None,
     peer_address: str,
-    peer_asn: int,
+    peer_asn: int | None,
     kind: str,
-    time_unix_ns: int,
-    arrived_unix_ns: int,
+    time_unix_ns: int | None,
+    arrived_unix_ns: int | None,
     *rest: Any,
 ) -> RouteUpdate:
     """In the order of `UPDATE_COLUMNS`."""
     prefix, as_path, origin, next_hop, preference, med, communities, path_id, detail = rest
-    if None in (name, peer_asn, time_unix_ns, arrived_unix_ns):
+    if name is None or peer_asn is None or time_unix_ns is None or arrived_unix_ns is None:
         raise TypeError("an update lacks its id, peer or time")
     return RouteUpdate(
         id=name,

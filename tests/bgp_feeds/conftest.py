@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import struct
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -48,7 +48,7 @@ def kept() -> Kept:
 @pytest.fixture
 def running() -> Callable[[Feed, Kept], Any]:
     @contextlib.asynccontextmanager
-    async def run(feed: Feed, listener: Kept) -> AsyncIterator[None]:
+    async def run(feed: Feed, listener: Kept) -> AsyncGenerator[None]:
         task = asyncio.ensure_future(feed.run(listener))
         try:
             yield

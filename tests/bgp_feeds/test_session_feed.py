@@ -133,7 +133,10 @@ def wait_for(done: Callable[[], bool], seconds: float = 30.0) -> None:
 def test_other_versions_of_exabgp_are_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    monkeypatch.setattr(importlib.metadata, "version", lambda _name: version)
+    def installed(_name: str) -> str:
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", installed)
     with pytest.raises(PathbudgetError, match=f"exabgp {version} is installed and 5 is needed"):
         check_version()
 
