@@ -106,3 +106,20 @@ def test_all_faults_come_at_once(tmp_path: Path) -> None:
 
 def test_no_prefix_at_all_is_a_fault(tmp_path: Path) -> None:
     assert "prefixes: names no prefix" in faults(tmp_path, SESSION, "")
+
+
+def test_prefixes_of_sites_are_checked_where_they_stand(tmp_path: Path) -> None:
+    site = '[[site]]\nname = "a"\nlatitude = 1\nlongitude = 1\nprefixes = '
+    (tmp_path / "sites.toml").write_text(f'{site}["10.0.0.1/8", "192.0.2.10", "2001:DB8::/32"]\n')
+    told = faults(tmp_path, SESSION, 'catalogue = ["sites.toml"]\n')
+    assert [line.partition("sites.toml: ")[2].partition(";")[0] for line in told.splitlines()] == [
+        'site[0].prefixes[0] (of "a"): "10.0.0.1/8" is no prefix',
+        'site[0].prefixes[1] (of "a"): "192.0.2.10" is no prefix',
+    ]
+    table = tmp_path / "sites.csv"
+    table.write_text(
+        "name,latitude,longitude,prefixes\na,1,1,203.0.113.0/24 2001:DB8::/32\nb,1,1,\n"
+    )
+    path = tmp_path / "feeds.toml"
+    path.write_text(f'catalogue = "sites.csv"\n{SESSION}')
+    assert load_feeds(path).prefixes == (("a", "203.0.113.0/24"), ("a", "2001:db8::/32"))
