@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pathbudget.analysis.routes.as_paths import WILD_WORD
 from pathbudget.analysis.routes.black_holes import SizeFinding
+from pathbudget.analysis.routes.canonical import OPEN_WORD
 from pathbudget.analysis.routes.episodes import Episode
 from pathbudget.analysis.routes.model import (
     BgpEvent,
@@ -24,6 +26,8 @@ from pathbudget.analysis.routes.model import (
 )
 
 Kind = TypeVar("Kind")
+
+UNSEEN = frozenset({WILD_WORD, OPEN_WORD})
 
 ALL_LOST = 0.9
 """A loss ratio from here on is no loss of some packets, but an outage."""
@@ -179,7 +183,7 @@ def _origin_blame(facts: Facts) -> tuple[str, str]:
 
 def _outage_blame(facts: Facts) -> tuple[str, str]:
     for event in facts.routes(RouteEventKind.LOST):
-        seen = [hop for hop in max(event.after, key=len, default=()) if hop != "*"]
+        seen = [hop for hop in max(event.after, key=len, default=()) if hop not in UNSEEN]
         if seen:
             last, rest = seen[-1], max(event.before, key=len, default=())
             later = rest[rest.index(last) + 1 :][:1] if last in rest else ()

@@ -90,6 +90,11 @@ def _take_shift(shift: LevelShift, open_ones: list[Episode], found: list[Episode
     if swell is not None:
         _extend(swell, shift)
         return
+    fading = next((one for one in reversed(found) if _fades(shift, one)), None)
+    if fading is not None:
+        fading.evidence.append(shift)
+        fading.over = shift.window
+        return
     cost = shift.cost if shift.what == "rtt" else None
     one = Episode(
         [shift], shift.window, series=(shift.series,), site=shift.series.site,
@@ -99,20 +104,41 @@ def _take_shift(shift: LevelShift, open_ones: list[Episode], found: list[Episode
     found.append(one)
 
 
-def _undoes(shift: LevelShift, one: Episode) -> bool:
-    """Whether the level is where it was before the episode."""
+def _share_of_height(value_ns: float, one: Episode) -> float:
+    """Where a level lies between the base of an episode (0) and its top (1)."""
     assert one.base is not None
     assert one.top is not None
     height = one.top.value_ns - one.base.value_ns
-    left = shift.after.value_ns - one.base.value_ns
-    return height * (shift.after.value_ns - shift.before.value_ns) < 0 and abs(
-        left
-    ) <= UNDONE * abs(height)
+    return (value_ns - one.base.value_ns) / height if height else 0.0
+
+
+def _undoes(shift: LevelShift, one: Episode) -> bool:
+    """Whether the level is where it was before the episode."""
+    before, after = (_share_of_height(level.value_ns, one) for level in (shift.before, shift.after))
+    return after < before and abs(after) <= UNDONE
 
 
 def _swells(shift: LevelShift, one: Episode) -> bool:
-    """Whether it is one more stage of a slow swell."""
-    return one.gradual and shift.gradual
+    """Whether it is one more stage of a slow swell: slow itself, or between base and top."""
+    after = _share_of_height(shift.after.value_ns, one)
+    return one.gradual and (shift.gradual or UNDONE < after <= 1.0)
+
+
+def _fades(shift: LevelShift, one: Episode) -> bool:
+    """Whether a swell that is over comes still nearer to where it began."""
+    if one.over is None or not one.gradual or not _is_of(shift, one):
+        return False
+    before, after = (_share_of_height(level.value_ns, one) for level in (shift.before, shift.after))
+    lasted = one.over.by_unix_ns - one.window.after_unix_ns
+    soon = shift.window.after_unix_ns - one.over.by_unix_ns <= lasted
+    return soon and abs(after) < abs(before) <= 2 * UNDONE
+
+
+def _is_of(shift: LevelShift, one: Episode) -> bool:
+    first = one.first
+    return isinstance(first, LevelShift) and (first.series, first.metric, first.what) == (
+        shift.series, shift.metric, shift.what,
+    )  # fmt: skip
 
 
 def _extend(one: Episode, shift: LevelShift) -> None:

@@ -8,13 +8,14 @@
 The measurements are read once. What is kept of a sample is what `evaluate` keeps: 32 octets.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pathbudget.analysis.places import tiers_of
 from pathbudget.analysis.routes import felt
+from pathbudget.analysis.routes.bgp_peers import FeedRules
 from pathbudget.analysis.routes.bgp_state import RouteTable
 from pathbudget.analysis.routes.bgp_watch import Watch
 from pathbudget.analysis.routes.incidents import JoinOptions, join
@@ -57,6 +58,12 @@ class RouteOptions:
     confidence: float = 0.95
     vrps: VrpTable | None = None
     """For RPKI states of BGP events."""
+    feeds: Mapping[str, FeedRules] = field(default_factory=dict[str, FeedRules])
+    """What is expected of BGP feeds by name."""
+
+    def table(self, watch: Watch) -> RouteTable:
+        """A BGP state that goes by these options."""
+        return RouteTable(watch, feeds=self.feeds, settle_ns=self.settle_ns, vrps=self.vrps)
 
 
 def evaluate_routes(
@@ -81,9 +88,7 @@ def evaluate_routes(
     series, vantages = intake.collector.finish()
     tracks = felt_tracks(series, vantages)
     events = _route_events(intake.traces, origins, options)
-    table = RouteTable(
-        watch_of(catalogue, intake.addresses), settle_ns=options.settle_ns, vrps=options.vrps
-    )
+    table = options.table(watch_of(catalogue, intake.addresses))
     bgp, last_unix_ns = _bgp_events(updates, table, intake.last_unix_ns)
     evidence: list[Evidence] = [*events, *bgp, *intake.outages()]
     for path, (metric, track, least_ns) in tracks.items():

@@ -5,13 +5,17 @@ packets so large that their loss may be a matter of size (`black_holes` looks at
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from pathbudget.analysis.routes.black_holes import SizedPacket, SizeFinding, judge_sizes, size_of
 from pathbudget.analysis.routes.black_holes import SizeVerdict as Verdict
 from pathbudget.analysis.routes.members import survey_members
 from pathbudget.analysis.routes.model import MemberFinding, PathSeries, Window
 from pathbudget.analysis.routes.observations import series_of
+from pathbudget.analysis.routes.rank_cuts import rank_cuts
+from pathbudget.analysis.routes.shift_tests import place_of_cut
 from pathbudget.analysis.routes.sweeps import is_lost
 from pathbudget.analysis.series import NOT_OF_THE_PATH, WALL_CLOCKS
 from pathbudget.probes.record import Flag, Measurement, Metric, Sample
@@ -26,6 +30,9 @@ SURVEY_SAMPLES = 2000
 FEWEST_FLOWS = 8
 MOST_SIZED = 4096
 """Packets of a path that are kept to tell whether size matters."""
+
+ONSET_PRICE = 4.0
+"""Of a member that is known to be sick: when did it begin? (`rank_cuts`)"""
 
 LOST = float("inf")
 TOO_BIG = frozenset({(3, 4), (2, 0)})
@@ -100,9 +107,30 @@ class SweepWatch:
         if not found and survey.healthy:
             times = [one.sent_unix_ns for one in waiting]
             self.clean = [*self.clean[-1:], Window(min(times), max(times))]
+        found = [_sharpened(one, waiting) for one in found]
         self.findings += found
         del self.findings[1:-64]
         return found
+
+
+def _sharpened(finding: MemberFinding, samples: list[Sample]) -> MemberFinding:
+    """The same finding, with the part of the sweep in which the member began to be sick.
+
+    Where its flows lost evenly over the whole sweep, that is the sweep.
+    """
+    mine = sorted((one for one in samples if one.flow in finding.flows), key=_sent)
+    lost = np.array([bool(is_lost(one)) for one in mine], dtype=np.float64)
+    cuts = rank_cuts(lost, price=ONSET_PRICE)
+    if not cuts or lost[cuts[0] :].mean() <= lost[: cuts[0]].mean():
+        return finding
+    end = cuts[1] if len(cuts) > 1 else len(mine)
+    earliest, latest = place_of_cut(lost, 0, cuts[0], end)
+    window = Window(mine[earliest - 1].sent_unix_ns, mine[latest].sent_unix_ns)
+    return replace(finding, window=window)
+
+
+def _sent(sample: Sample) -> int:
+    return sample.sent_unix_ns
 
 
 @dataclass(slots=True)

@@ -82,7 +82,9 @@ def join(
     """
     options = options or JoinOptions()
     rows = list(evidence)
-    groups = _felt_groups(_felt_episodes(rows, clean or {}), options)
+    felt = level_episodes(_only(rows, LevelShift)) + outage_episodes(_only(rows, Outage))
+    members = _member_groups(member_episodes(_only(rows, MemberFinding), clean or {}), felt)
+    groups = _felt_groups(felt, options)
     groups += [_Group([one]) for one in hole_episodes(holes)]
     groups = [one for one in groups if not _is_brief(one, options)] + [
         one for one in groups if _is_brief(one, options)
@@ -90,6 +92,7 @@ def join(
     _attach(route_episodes(_only(rows, RouteEvent)), groups, options)
     _attach(bgp_episodes(_only(rows, BgpEvent)), groups, options)
     groups = [one for one in groups if not _is_brief(one, options)]
+    groups += members
     groups += [_Group([one]) for one in feed_episodes(_only(rows, FeedEvent))]
     found = [_incident(group, options) for group in groups]
     return sorted(found, key=lambda one: (one.window.by_unix_ns, one.window.after_unix_ns))
@@ -134,12 +137,6 @@ def _only(rows: Iterable[Evidence], kind: type[Kind]) -> list[Kind]:
     return [one for one in rows if isinstance(one, kind)]
 
 
-def _felt_episodes(rows: Sequence[Evidence], clean: Clean) -> list[Episode]:
-    found = level_episodes(_only(rows, LevelShift))
-    found += outage_episodes(_only(rows, Outage))
-    return found + member_episodes(_only(rows, MemberFinding), clean)
-
-
 def _felt_groups(found: Iterable[Episode], options: JoinOptions) -> list[_Group]:
     """Groups of what packets felt, each of which began at one time."""
     groups: list[_Group] = []
@@ -154,20 +151,33 @@ def _felt_groups(found: Iterable[Episode], options: JoinOptions) -> list[_Group]
 
 
 def _at_once(group: _Group, one: Episode, options: JoinOptions) -> bool:
-    """Whether they began together, or the one lasts while the other, a swell or a member, does."""
-    for other in group.episodes:
-        if gap_ns(other.window, one.window) <= options.together_ns:
-            return True
-        slow = one.gradual and other.gradual
-        if (slow or _explains(other, one) or _explains(one, other)) and _overlap(one, other):
-            return True
-    return False
+    """Whether they began together, or are swells that last while the other does."""
+    return any(
+        gap_ns(other.window, one.window) <= options.together_ns
+        or (one.gradual and other.gradual and _overlap(one, other))
+        for other in group.episodes
+    )
+
+
+def _member_groups(found: Iterable[Episode], felt: list[Episode]) -> list[_Group]:
+    """Each sick member with the loss and the variation that it explains, which leave `felt`.
+
+    A sweep takes long, so its window says little: it joins nothing else by time.
+    """
+    groups: list[_Group] = []
+    for member in found:
+        mine = [one for one in felt if _explains(member, one)]
+        felt[:] = [one for one in felt if one not in mine]
+        groups.append(_Group([member, *mine]))
+    return groups
 
 
 def _explains(member: Episode, other: Episode) -> bool:
-    """A sick member explains loss, variation and level of the same path while it lasts."""
+    """Whether it is loss or variation of the same path while the member is sick."""
     one, both = ({(each.vantage, each.address) for each in e.series} for e in (member, other))
-    return isinstance(member.first, MemberFinding) and bool(one & both)
+    first = other.first
+    partly = isinstance(first, LevelShift) and first.what != "rtt" and first.after.value_ns != 1.0
+    return partly and bool(one & both) and _overlap(member, other)
 
 
 def _overlap(one: Episode, other: Episode) -> bool:
@@ -231,7 +241,7 @@ def _begin(episodes: Sequence[Episode]) -> Window:
     """What all windows of packets have in common where they have, else the narrowest; packets
     before routes, and routes before BGP: it is their time that is known best.
     """
-    for kinds in (LevelShift | Outage, MemberFinding, RouteEvent, BgpEvent, FeedEvent):
+    for kinds in (MemberFinding, LevelShift | Outage, RouteEvent, BgpEvent, FeedEvent):
         windows = [one.window for one in episodes if isinstance(one.first, kinds)]
         if windows:
             return min(windows, key=lambda window: window.by_unix_ns - window.after_unix_ns)
@@ -241,7 +251,8 @@ def _begin(episodes: Sequence[Episode]) -> Window:
 def _over(episodes: Sequence[Episode]) -> Window | None:
     """When all that packets felt was over; of BGP alone, when that was."""
     felt = [one for one in episodes if not isinstance(one.first, BgpEvent)] or list(episodes)
-    ends = [one.over for one in felt]
+    member = [one for one in felt if isinstance(one.first, MemberFinding)]
+    ends = [one.over for one in member or felt]
     if any(end is None for end in ends):
         return None
     return max((end for end in ends if end is not None), key=lambda end: end.by_unix_ns)

@@ -5,6 +5,7 @@ The same evidence and the same `join` as in a batch; what differs is that level 
 watches; evidence of what is not over, and of the last half hour.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +13,6 @@ import numpy as np
 
 from pathbudget.analysis.places import tiers_of
 from pathbudget.analysis.routes import felt
-from pathbudget.analysis.routes.bgp_state import RouteTable
 from pathbudget.analysis.routes.evaluate import RouteOptions, watch_of
 from pathbudget.analysis.routes.felt import SizeWatch, SweepWatch
 from pathbudget.analysis.routes.incidents import join
@@ -83,9 +83,7 @@ class RouteMonitor:
         self._hold_ns = self.options.join.together_ns if hold_ns is None else hold_ns
         self._routes = RouteWatch(origins=origins, flap_ns=self.options.flap_ns)
         self._addresses: dict[str, str] = {}
-        self._table = RouteTable(
-            watch_of(catalogue, {}), settle_ns=self.options.settle_ns, vrps=self.options.vrps
-        )
+        self._table = self.options.table(watch_of(catalogue, {}))
         self._paths: dict[PathSeries, _Path] = {}
         self._sizes: dict[PathSeries, SizeWatch] = {}
         self._evidence: list[Evidence] = []
@@ -254,8 +252,6 @@ def _key(series: PathSeries, metric: str) -> SeriesKey:
 
 
 def _series(series: PathSeries, path: _Path) -> Series:
-    from collections import Counter
-
     times, values = path.levels.recent()
     track = Track(times, values, np.zeros(len(times), dtype=np.int64))
     return Series(
