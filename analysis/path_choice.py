@@ -20,6 +20,7 @@ SERVER_COMPUTE_NS = 5_000_000
 """Room for the server's own signature and certificate before its flight counts as a detour."""
 
 NEW_CONNECTION_MODES = (Mode.COLD, Mode.RESUMED, Mode.EARLY_DATA)
+TRACE = "trace"
 CARRIERS = (Carrier.TLS, Carrier.QUIC)
 CERTIFICATE = f"{FailureKind.CERTIFICATE}/{Stage.HANDSHAKE}"
 """How failures of trust are counted in a series."""
@@ -93,7 +94,17 @@ class _Candidate:
     def echo_probe(self) -> str:
         """Who measured the round trips: ``icmp`` where it did, else whatever probe did."""
         probes = {one.key.probe for one in self.series if one.key.metric == Metric.RTT}
-        return "icmp" if "icmp" in probes else " and ".join(sorted(probes))
+        return "icmp" if "icmp" in probes else " and ".join(sorted(probes - {TRACE} or probes))
+
+    def echo(self) -> Track | None:
+        """Round trips of packets: of ICMP echoes where there are any, else of any other probe.
+
+        Traces are few, made to find the path, and often unanswered where everything else is
+        answered: they stand for a path only where nothing else was measured.
+        """
+        return self.track(Metric.RTT, probe="icmp") or self.where(
+            lambda key: key.metric == Metric.RTT and key.probe != TRACE
+        )
 
     def track(self, metric: str, *, probe: str = "") -> Track | None:
         """All samples of a metric, of one probe if named."""
@@ -187,8 +198,8 @@ def _round_trips(
 ) -> tuple[str, Track | None, list[Finding]]:
     """The round trips of the application's path, and what was odd about the choice."""
     findings: list[Finding] = []
-    echo = candidate.track(Metric.RTT, probe="icmp") or candidate.track(Metric.RTT)
     connect = candidate.track(Metric.CONNECT, probe="tcp") or candidate.track(Metric.CONNECT)
+    echo = candidate.echo() or (candidate.track(Metric.RTT) if connect is None else None)
     flight = candidate.track(Metric.TLS_HANDSHAKE)
     source, chosen = ("connect", connect) if echo is None else (candidate.echo_probe(), echo)
     if chosen is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pathbudget.analysis.results import Provenance, VantageInfo
 from pathbudget.analysis.series import NS_PER_MS, place_of
-from pathbudget.probes.record import ClockSource, Measurement, SyncState
+from pathbudget.probes.record import ClockSource, Measurement, Metric, SyncState
 
 WORST_SYNC = (SyncState.SYNCHRONISED, SyncState.UNKNOWN, SyncState.UNSYNCHRONISED)
 
@@ -112,8 +112,9 @@ class ProvenanceCollector:
         self._words["imported"].add(measurement.imported_from)
         self._counters.update(measurement.counters)
         self._measurements += 1
-        self._samples += len(measurement.samples)
-        self._losses += sum(sample.failure is not None for sample in measurement.samples)
+        own = [one for one in measurement.samples if one.metric != Metric.HOP_RTT]
+        self._samples += len(own)
+        self._losses += sum(sample.failure is not None for sample in own)
         self._note_time(measurement)
 
     def _note_time(self, measurement: Measurement) -> None:

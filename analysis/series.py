@@ -5,7 +5,8 @@ variant): IPv4 and IPv6, two addresses, two connection modes, TLS and QUIC, two 
 idle path and one that our own traffic loads are never mixed here. What is in no series is in
 `excluded`, with the reason; nothing else is left out, but for two kinds of numbers that may be
 below zero: one-way transit times, whose level is the offset of two clocks (`packets` reads them),
-and the chunks of streams (`token_streams`). A refused connect is in two series: a loss among the
+and the chunks of streams (`token_streams`); and for packets that routers on the way answered
+(`routes.observations`). A refused connect is in two series: a loss among the
 connects, and a number among the refusals.
 """
 
@@ -43,9 +44,14 @@ APART = frozenset(
     {
         *(Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE),
         *(Metric.DELIVERY_GAP, Metric.DELIVERY_VARIATION),
+        Metric.HOP_RTT,
     }
 )
-"""Numbers that may be below zero and are no distribution of a delay: others read them."""
+"""Numbers that are no distribution of a delay to the target: others read them.
+
+Most may be below zero. Round trips to routers on the way are delays to somebody else, and their
+silence is no loss (`routes.observations`).
+"""
 
 MOST_DETAILS = 64
 """Different words of failures kept for one series; the rest is counted by kind alone."""
