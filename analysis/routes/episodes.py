@@ -30,6 +30,10 @@ UNDONE = 0.3
 """A shift undoes another if they cancel but for this share of it."""
 
 
+BEYOND = 2.0
+"""A stage of a swell that looks like a step raises it to this share of its height at most."""
+
+
 @dataclass(slots=True)
 class Episode:
     """One thing that one series, prefix or feed showed, from beginning to end."""
@@ -83,7 +87,7 @@ def _take_shift(shift: LevelShift, open_ones: list[Episode], found: list[Episode
     if undone is not None:
         undone.evidence.append(shift)
         undone.over = shift.window
-        undone.gradual |= shift.gradual
+        undone.gradual = _mostly_gradual(undone)
         del open_ones[open_ones.index(undone) :]
         return
     swell = next((one for one in reversed(open_ones) if _swells(shift, one)), None)
@@ -104,6 +108,11 @@ def _take_shift(shift: LevelShift, open_ones: list[Episode], found: list[Episode
     found.append(one)
 
 
+def _mostly_gradual(one: Episode) -> bool:
+    shifts = [each for each in one.evidence if isinstance(each, LevelShift)]
+    return 2 * sum(each.gradual for each in shifts) > len(shifts)
+
+
 def _share_of_height(value_ns: float, one: Episode) -> float:
     """Where a level lies between the base of an episode (0) and its top (1)."""
     assert one.base is not None
@@ -119,9 +128,9 @@ def _undoes(shift: LevelShift, one: Episode) -> bool:
 
 
 def _swells(shift: LevelShift, one: Episode) -> bool:
-    """Whether it is one more stage of a slow swell: slow itself, or between base and top."""
+    """Whether it is one more stage of a slow swell: slow itself, or not far beyond the top."""
     after = _share_of_height(shift.after.value_ns, one)
-    return one.gradual and (shift.gradual or UNDONE < after <= 1.0)
+    return one.gradual and (shift.gradual or UNDONE < after <= BEYOND)
 
 
 def _fades(shift: LevelShift, one: Episode) -> bool:

@@ -85,6 +85,8 @@ class SweepWatch:
     """Surveys that found nothing and would have."""
     _waiting: list[Sample] = field(default_factory=list[Sample])
     _flows: set[int] = field(default_factory=set[int])
+    _before: list[Sample] = field(default_factory=list[Sample])
+    """The sweep before, in which the member may have been sick without showing it."""
 
     def see(self, sample: Sample) -> list[MemberFinding]:
         """Take a sample; what the survey that it completes found."""
@@ -107,22 +109,23 @@ class SweepWatch:
         if not found and survey.healthy:
             times = [one.sent_unix_ns for one in waiting]
             self.clean = [*self.clean[-1:], Window(min(times), max(times))]
-        found = [_sharpened(one, waiting) for one in found]
+        found = [_sharpened(one, [*self._before, *waiting]) for one in found]
+        self._before = waiting
         self.findings += found
         del self.findings[1:-64]
         return found
 
 
 def _sharpened(finding: MemberFinding, samples: list[Sample]) -> MemberFinding:
-    """The same finding, with the part of the sweep in which the member began to be sick.
+    """The same finding, with the time in which the member began to be sick, as losses tell it.
 
-    Where its flows lost evenly over the whole sweep, that is the sweep.
+    Where its flows lost evenly over the whole of the samples, that may be all of their time.
     """
     mine = sorted((one for one in samples if one.flow in finding.flows), key=_sent)
     lost = np.array([bool(is_lost(one)) for one in mine], dtype=np.float64)
     cuts = rank_cuts(lost, price=ONSET_PRICE)
     if not cuts or lost[cuts[0] :].mean() <= lost[: cuts[0]].mean():
-        return finding
+        return replace(finding, window=Window(mine[0].sent_unix_ns, finding.window.by_unix_ns))
     end = cuts[1] if len(cuts) > 1 else len(mine)
     earliest, latest = place_of_cut(lost, 0, cuts[0], end)
     window = Window(mine[earliest - 1].sent_unix_ns, mine[latest].sent_unix_ns)

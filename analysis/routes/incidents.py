@@ -106,18 +106,21 @@ class _Group:
     def series(self) -> set[PathSeries]:
         return {path_of(series) for one in self.episodes for series in one.series}
 
-    def gap_ns(self, one: Episode, before_ns: int, after_ns: int) -> int | None:
-        """How far the episode is from what is here; None if further than it may be."""
-        gaps = [
-            gap_ns(mine, theirs)
-            for other in self.episodes
-            for mine in (other.window, other.over)
-            for theirs in (one.window, one.over)
-            if mine is not None and theirs is not None
-            and mine.after_unix_ns - before_ns <= theirs.by_unix_ns
-            and theirs.after_unix_ns <= mine.by_unix_ns + after_ns
-        ]  # fmt: skip
-        return min(gaps, default=None)
+    def distance(self, one: Episode, options: JoinOptions) -> tuple[bool, int] | None:
+        """How far the episode is from what is here; None if further than it may be.
+
+        What began together comes before what only ended together.
+        """
+        begins = [_within(other.window, one.window, options) for other in self.episodes]
+        ends = [
+            _within(end, other, options)
+            for end in (each.over for each in self.episodes)
+            for other in (one.window, one.over)
+            if end is not None and other is not None
+        ]
+        found = [(False, gap) for gap in begins if gap is not None]
+        found += [(True, gap) for gap in ends if gap is not None]
+        return min(found, default=None)
 
     def related(self, one: Episode) -> bool:
         """Whether they may have to do with each other: a vantage or a site in common."""
@@ -131,6 +134,13 @@ class _Group:
             for mine in series
             for theirs in one.series
         )
+
+
+def _within(mine: Window, other: Window, options: JoinOptions) -> int | None:
+    """Time between them, if the other may belong to mine."""
+    early = other.by_unix_ns < mine.after_unix_ns - options.before_ns
+    late = other.after_unix_ns > mine.by_unix_ns + options.after_ns
+    return None if early or late else gap_ns(mine, other)
 
 
 def _only(rows: Iterable[Evidence], kind: type[Kind]) -> list[Kind]:
@@ -190,10 +200,9 @@ def _attach(episodes: Iterable[Episode], groups: list[_Group], options: JoinOpti
     """Each to the nearest group within the window, else to a group of its own kind."""
     for one in sorted(episodes, key=lambda one: one.window):
         near = [
-            (gap, number)
+            (distance, number)
             for number, group in enumerate(groups)
-            if group.related(one)
-            and (gap := group.gap_ns(one, options.before_ns, options.after_ns)) is not None
+            if group.related(one) and (distance := group.distance(one, options)) is not None
         ]
         if near:
             groups[min(near)[1]].episodes.append(one)

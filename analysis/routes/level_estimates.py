@@ -15,6 +15,9 @@ from pathbudget.analysis.quantiles import (
 )
 from pathbudget.analysis.routes.model import Estimate
 
+RUN = 8
+"""So many values on end are a level that was reached."""
+
 LOWEST, HIGHEST = 0.1, 0.9
 """Spread is the distance between these quantiles."""
 
@@ -37,6 +40,14 @@ def spread(values: Values, confidence: float) -> Estimate:
     value = empirical_quantile(ordered, HIGHEST) - empirical_quantile(ordered, LOWEST)
     low, high = max(0.0, highest[0] - lowest[1]), highest[1] - lowest[0]
     return Estimate(value, min(low, value), max(high, value), confidence)
+
+
+def with_extremes(level: Estimate, values: Values) -> Estimate:
+    """The level of a stage of a swell: anything that it was for a few values on end."""
+    blocks = len(values) // RUN
+    runs = np.median(values[: blocks * RUN].reshape(blocks, RUN), axis=1)
+    low, high = min(level.low_ns, float(runs.min())), max(level.high_ns, float(runs.max()))
+    return Estimate(level.value_ns, low, high, level.confidence)
 
 
 def loss(lost: Values, confidence: float) -> Estimate:

@@ -9,7 +9,7 @@ keeps a shorter window and looks when something seems to have happened.
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -146,11 +146,18 @@ class _Channel:
             return []
         found = cuts_that_hold(values, self.options, self.judge)
         bounds = [0, *(cut for cut, _ in found), len(values)]
+        slow = [
+            what == "rtt" and shift_tests.is_gradual(values, bounds[i], cut, bounds[i + 2])
+            for i, (cut, what) in enumerate(found)
+        ]
         shifts: list[LevelShift] = []
         for i, (cut, what) in enumerate(found):
             if len(values) - cut < settled or self.times[cut] <= self.told_unix_ns:
                 continue
-            shifts.append(self._shift(bounds[i], cut, bounds[i + 2], what))
+            shift = self._shift(bounds[i], cut, bounds[i + 2], what)
+            if any(slow[max(0, i - 1) : i + 2]):
+                shift = self._of_swell(shift, values[cut : bounds[i + 2]], slow[i])
+            shifts.append(shift)
             least = min(len(values), cut + self.options.least) - 1
             self.told_unix_ns = int(self.times[least])
         return shifts
@@ -172,9 +179,15 @@ class _Channel:
             after=of(after, confidence),
             cost=level_estimates.difference(of(before, each), of(after, each), confidence),
             false_alarms=self.options.false_alarms,
-            gradual=what == "rtt" and shift_tests.is_gradual(self.values, first, cut, end),
             floor_ns=level_estimates.floor_moved(before, after) if what == "rtt" else None,
         )
+
+    def _of_swell(self, shift: LevelShift, after: Values, slow: bool) -> LevelShift:
+        """A stage of a swell, or beside one: it has no one level."""
+        if shift.what != "rtt":
+            return shift
+        reached = level_estimates.with_extremes(shift.after, after)
+        return replace(shift, after=reached, gradual=slow)
 
 
 class LevelWatch:

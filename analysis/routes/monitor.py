@@ -19,9 +19,14 @@ from pathbudget.analysis.routes.incidents import join
 from pathbudget.analysis.routes.level_shifts import WATCH, LevelWatch
 from pathbudget.analysis.routes.model import (
     Evidence,
+    FeedEvent,
     FeedStatus,
     Incident,
+    LevelShift,
+    MemberFinding,
+    Outage,
     PathSeries,
+    RouteEvent,
 )
 from pathbudget.analysis.routes.moved_lines import Lines
 from pathbudget.analysis.routes.observations import observations_of
@@ -55,15 +60,17 @@ class _Told:
 
     incident: Incident
     evidence: set[Evidence] = field(default_factory=set[Evidence])
-    begun: bool = False
-    over: bool = False
+    before: Incident | None = None
+    """As it was told."""
 
 
 class RouteMonitor:
     """Every method returns the incidents that are news: those that begin, and those that are over.
 
-    An incident is told `hold_ns` after it began, so that what noticed it later is in it; with
-    `with_changes` it is told again when its cause or blame becomes another.
+    An incident is told a while after it began, so that what noticed it later is in it: what packets
+    felt after `JoinOptions.together_ns`, what BGP or traces alone say after `before_ns`, because
+    packets may feel it so much later. With `with_changes` it is told again when it becomes another
+    cause or somebody else's.
     """
 
     def __init__(
@@ -73,20 +80,20 @@ class RouteMonitor:
         tiers: tuple[str, ...] | None = None,
         origins: Origins | None = None,
         options: RouteOptions | None = None,
-        hold_ns: int | None = None,
         with_changes: bool = False,
     ) -> None:
         self.options = options or RouteOptions(shifts=WATCH)
         self.with_changes = with_changes
         self._catalogue = catalogue
         self._tiers = tiers_of(catalogue, tiers) if catalogue is not None else ()
-        self._hold_ns = self.options.join.together_ns if hold_ns is None else hold_ns
         self._routes = RouteWatch(origins=origins, flap_ns=self.options.flap_ns)
         self._addresses: dict[str, str] = {}
         self._table = self.options.table(watch_of(catalogue, {}))
         self._paths: dict[PathSeries, _Path] = {}
         self._sizes: dict[PathSeries, SizeWatch] = {}
         self._evidence: list[Evidence] = []
+        self._pending: list[RouteEvent] = []
+        """Moves that may turn out to be flaps."""
         self._stale = False
         self._told: list[_Told] = []
         self._now_unix_ns = 0
@@ -96,7 +103,9 @@ class RouteMonitor:
         self._know(measurement)
         for observation in observations_of(measurement):
             self._take(self._routes.see(observation))
-            self._stale = True
+            pending = self._routes.pending()
+            self._stale |= pending != self._pending
+            self._pending = pending
         if felt.is_large(measurement) or measurement.options.get("payload_bytes") is not None:
             path = felt.felt_series(measurement)._replace(protocol="")
             self._sizes.setdefault(path, SizeWatch(path)).see(measurement)
@@ -129,7 +138,8 @@ class RouteMonitor:
             self._take(path.sweeps.finish())
         self._take(self._table.finish())
         self._join()
-        self._now_unix_ns += self._hold_ns + self.options.join.shortest_ns
+        rules = self.options.join
+        self._now_unix_ns += rules.before_ns + rules.together_ns
         return self._news()
 
     def incidents(self) -> list[Incident]:
@@ -170,6 +180,8 @@ class RouteMonitor:
 
     def _take(self, evidence: Iterable[Evidence]) -> None:
         for one in evidence:
+            if isinstance(one, Outage):  # told as it begins, and again with its end
+                self._evidence = [old for old in self._evidence if not _replaces(one, old)]
             self._evidence.append(one)
             self._stale = True
 
@@ -177,9 +189,9 @@ class RouteMonitor:
         self._stale = False
         clean = {series: path.sweeps.clean for series, path in self._paths.items()}
         holes = [one for watch in self._sizes.values() if (one := watch.finding()) is not None]
-        evidence = [*self._evidence, *self._routes.pending()]
+        evidence = [*self._evidence, *self._pending]
         found = join(evidence, self.options.join, holes=holes, clean=clean)
-        known = [one for one in self._told if not self._is_past(one.incident)]
+        known = [*self._told]
         self._told = [self._recognised(one, known) for one in found]
         self._forget()
 
@@ -191,34 +203,48 @@ class RouteMonitor:
             return _Told(incident, evidence)
         known.remove(before)
         lines = before.incident.lines
-        return _Told(replace(incident, lines=lines), evidence, before.begun, before.over)
+        return _Told(replace(incident, lines=lines), evidence, before.before)
 
     def _forget(self) -> None:
         """Drop evidence of what is over and past."""
-        past = [one for one in self._told if one.over and self._is_past(one.incident)]
+        past = [one for one in self._told if self._is_past(one)]
         gone = {one for told in past for one in told.evidence}
         if gone:
             self._told = [one for one in self._told if one not in past]
             self._evidence = [one for one in self._evidence if one not in gone]
         del self._evidence[: max(0, len(self._evidence) - MOST_EVIDENCE)]
 
-    def _is_past(self, incident: Incident) -> bool:
+    def _is_past(self, told: _Told) -> bool:
+        incident = told.incident
+        if told.before is None or told.before.over is None:
+            return False
         rules = self.options.join
-        keep = rules.before_ns + rules.after_ns + 2 * rules.flap_ns
+        keep = 2 * (rules.before_ns + rules.after_ns + 2 * rules.flap_ns)
         return incident.over is not None and incident.over.by_unix_ns + keep < self._now_unix_ns
 
     def _news(self) -> list[Incident]:
         return [one for told in self._told if (one := self._new_of(told)) is not None]
 
     def _new_of(self, told: _Told) -> Incident | None:
-        incident = told.incident
-        if self._now_unix_ns < incident.window.by_unix_ns + self._hold_ns:
+        incident, before = told.incident, told.before
+        if before is None:
+            if self._now_unix_ns < incident.window.by_unix_ns + self._hold_ns(incident):
+                return None
+        elif not self._is_news(before, incident):
             return None
-        if told.over or (told.begun and incident.over is None):
-            return None
-        told.incident = self._with_lines(incident)
-        told.begun, told.over = True, incident.over is not None
+        told.incident = told.before = self._with_lines(incident)
         return told.incident
+
+    def _is_news(self, before: Incident, now: Incident) -> bool:
+        if before.over is None and now.over is not None:
+            return True
+        same = (before.cause, before.blamed) == (now.cause, now.blamed)
+        return self.with_changes and not same
+
+    def _hold_ns(self, incident: Incident) -> int:
+        felt = LevelShift | Outage | MemberFinding | FeedEvent
+        is_felt = any(isinstance(one, felt) for one in incident.evidence)
+        return self.options.join.together_ns if is_felt else self.options.join.before_ns
 
     def _with_lines(self, incident: Incident) -> Incident:
         if not self._tiers:
@@ -233,6 +259,14 @@ class RouteMonitor:
             for series, path in self._paths.items()
             if (series.region, series.site) in pairs
         }
+
+
+def _replaces(outage: Outage, old: Evidence) -> bool:
+    return (
+        isinstance(old, Outage)
+        and old.series == outage.series
+        and old.began.by_unix_ns >= outage.began.by_unix_ns
+    )
 
 
 def _same(told: _Told, incident: Incident, evidence: set[Evidence]) -> bool:
