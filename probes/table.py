@@ -17,6 +17,7 @@ from pathbudget.probes.stream.completion import COMPLETION
 from pathbudget.probes.stream.probe import TOKEN_STREAM
 from pathbudget.probes.tcp import TCP
 from pathbudget.probes.tls.probe import TLS
+from pathbudget.probes.trace.probe import TRACE
 from pathbudget.probes.upload.probe import UPLOAD
 
 ENTRY_POINT_GROUP = "pathbudget.probes"
@@ -34,6 +35,7 @@ BUILTIN: Mapping[str, ProbeSpec] = MappingProxyType(
         "upload": UPLOAD,
         "token_stream": TOKEN_STREAM,
         "completion": COMPLETION,
+        "trace": TRACE,
     }
 )
 
