@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pathbudget.analysis.routes.members import MemberOptions, MemberSurvey, survey_sweep
+from pathbudget.analysis.routes.members import ALPHA, MemberOptions, MemberSurvey, survey_sweep
 from pathbudget.analysis.routes.model import MemberFinding, PathSeries
 from pathbudget.analysis.routes.sweeps import Sweep, sweep_from_arrays
 
@@ -88,19 +88,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--only", default="")
+    parser.add_argument("--alpha", type=float, default=ALPHA)
     asked = parser.parse_args()
     print(f"{'path':42} {'loss':>9} {'rtt':>9} {'right flows':>12} {'in interval':>12}")
     for number, case in enumerate(CASES):
         if asked.only not in case.name:
             continue
-        rows = [_one(case, number, seed) for seed in range(asked.seeds)]
+        rows = [_one(case, number, seed, asked.alpha) for seed in range(asked.seeds)]
         print(_row(case, rows), flush=True)
     return 0
 
 
-def _one(case: Case, number: int, seed: int) -> tuple[MemberSurvey, set[int]]:
+def _one(case: Case, number: int, seed: int, alpha: float) -> tuple[MemberSurvey, set[int]]:
     sweep, sick = sweep_of_case(case, np.random.default_rng((number, seed)))
-    return survey_sweep(SERIES, sweep, MemberOptions(seed=seed)), sick
+    return survey_sweep(SERIES, sweep, MemberOptions(alpha, seed=seed)), sick
 
 
 def _row(case: Case, rows: list[tuple[MemberSurvey, set[int]]]) -> str:

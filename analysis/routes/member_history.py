@@ -57,7 +57,7 @@ def findings_over_time(
     ordered = sorted(samples, key=lambda one: one.sent_unix_ns)
     flows = len({one.flow for one in ordered})
     pieces = _pieces(ordered, per_flow * max(1, flows))
-    shared = replace(options, alpha=options.alpha / max(1, len(pieces)), most_turns=2_000)
+    shared = replace(options, alpha=options.alpha / max(1, len(pieces)))
     first = None
     found: list[MemberFinding] = []
     for piece in pieces:

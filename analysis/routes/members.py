@@ -24,7 +24,8 @@ from pathbudget.probes.record import Sample
 
 Which = npt.NDArray[np.bool_]
 
-ALPHA = 0.01
+ALPHA = 0.001
+"""Chance of a false finding of each kind in a sweep: sweeps are repeated for months."""
 WANTED_LOSS = 0.03
 """What a healthy verdict has to be able to rule out, on a member of one flow."""
 POWER = 0.95
@@ -47,7 +48,7 @@ class MemberOptions:
     wanted_loss: float = WANTED_LOSS
     floor_ns: int = 0
     seed: int = SEED
-    most_turns: int = 20_000
+    most_turns: int = 2_000
 
     @property
     def turns(self) -> int:
