@@ -78,10 +78,11 @@ class MrtReader:
         waiting, at = self._waiting, 0
         while not self.broken and len(waiting) - at >= HEADER_SIZE:
             if self._lost:
-                start = next_start(waiting, at, self._near_seconds or 0)
+                start, certain = next_start(waiting, at, self._near_seconds or 0, at_end=at_end)
                 self.skipped_bytes += start - at
-                at = start
-                self._lost = len(waiting) - at < HEADER_SIZE
+                at, self._lost = start, not certain or start >= len(waiting)
+                if self._lost:
+                    break
                 continue
             size = record_size(waiting, at)
             if not looks_like_a_header(waiting, at):
@@ -111,7 +112,8 @@ class MrtReader:
         near = self._near_seconds
         if near is None:
             return False
-        return next_start(self._waiting, at + 1, near) + HEADER_SIZE <= len(self._waiting)
+        start, _ = next_start(self._waiting, at + 1, near, at_end=True)
+        return start < len(self._waiting)
 
     def _next_looks_well(self, at: int, *, at_end: bool) -> bool | None:
         """Whether a header follows at `at`, or nothing; None when that is not known yet."""

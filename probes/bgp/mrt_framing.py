@@ -31,25 +31,37 @@ def looks_like_a_header(data: bytes | bytearray, at: int) -> bool:
     return known and record_size(data, at) <= HEADER_SIZE + LARGEST_RECORD
 
 
-def next_start(data: bytes | bytearray, at: int, near_seconds: int) -> int:
-    """Where the next record begins, from `at` on; as far as was looked when there is none yet."""
+def next_start(
+    data: bytes | bytearray, at: int, near_seconds: int, *, at_end: bool
+) -> tuple[int, bool]:
+    """Where the next record begins, from `at` on, and whether that is certain.
+
+    Not certain: nothing before that place can be a record; more bytes will tell. `at_end`: no more
+    bytes come, so that it is certain. What is found never depends on the pieces that bytes come in.
+    """
     high = near_seconds >> 16
     words = {(high + step) & 0xFFFF for step in (-1, 0, 1)}
     begin = re.compile(b"|".join(re.escape(word.to_bytes(2, "big")) for word in words), re.DOTALL)
     for found in begin.finditer(data, at):
         start = found.start()
         if len(data) - start < HEADER_SIZE:
-            return start
+            return (len(data), True) if at_end else (start, False)
         time = int.from_bytes(data[start : start + 4], "big")
-        if abs(time - near_seconds) <= _NEAR_SECONDS and _confirmed(data, start):
-            return start
-    return max(at, len(data) - 1)
+        if abs(time - near_seconds) > _NEAR_SECONDS:
+            continue
+        confirmed = _confirmed(data, start)
+        if confirmed is None and not at_end:
+            return start, False
+        if confirmed is not False:
+            return start, True
+    return (len(data), True) if at_end else (max(at, len(data) - 1), False)
 
 
-def _confirmed(data: bytes | bytearray, at: int) -> bool:
+def _confirmed(data: bytes | bytearray, at: int) -> bool | None:
+    """Whether headers follow each other from `at` on; None when the bytes end before that."""
     for _ in range(_CONFIRMED_BY):
         if at + HEADER_SIZE > len(data):
-            return True
+            return None
         if not looks_like_a_header(data, at):
             return False
         at += record_size(data, at)

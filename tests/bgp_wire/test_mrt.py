@@ -162,3 +162,17 @@ def test_an_archive_stamped_in_the_future_arrived_when_it_was_read(wire: Any) ->
 def test_compressed_bytes_are_no_mrt_until_they_are_unpacked(wire: Any, read: Read) -> None:
     _, reader = read(bz2.compress(wire.record(16, 4, announced(wire))))
     assert reader.broken
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 100])
+def test_what_is_found_behind_damage_does_not_depend_on_the_pieces(
+    wire: Any, read: Read, piece: int
+) -> None:
+    """Found by fuzzing: what looked like a header at the end of a piece was taken for one."""
+    good = [wire.record(16, 4, announced(wire), 1_700_000_000 + n) for n in range(4)]
+    lure = struct.pack(">IHHI", 1_700_000_001, 16, 4, 300)
+    data = good[0] + good[1][:10] + lure + good[1] + good[2] + good[3]
+    whole, known = read(data)
+    found, reader = read(data, piece)
+    assert [update.id for update in found] == [update.id for update in whole]
+    assert (len(found), reader.skipped_bytes) == (4, known.skipped_bytes)
