@@ -37,7 +37,8 @@ def match(packet: FlowPacket, answer: Answer) -> Match:
     has the address that it was sent to.
     """
     sent = _sent(packet.data)
-    if packet.token not in (answer.token, answer.other) and answer.token:
+    unnamed = not answer.token and not answer.destination
+    if not unnamed and packet.token not in (answer.token, answer.other):
         return Match.FOREIGN
     if not (
         _is_segment(sent, answer, packet.token)

@@ -124,7 +124,8 @@ def _udp_places(quoted: Datagram) -> Places | None:
     if inside is not None:
         return Places(inside, None, key, checksum)
     if quoted.identification is None:
-        return Places(checksum, None, key, checksum) if _length_fits(transport, checksum) else None
+        fits = checksum != 0 and _length_fits(transport, checksum)
+        return Places(checksum, None, key, checksum) if fits else None
     return _agreed(checksum, quoted.identification, key, checksum, first=False)
 
 

@@ -137,6 +137,8 @@ def test_short_ipv6_quote_whose_checksum_was_rewritten_is_nobodys() -> None:
     for wrong in range(101, 132):
         data = patched(packet.data, 46, wrong.to_bytes(2, "big"))
         assert read(exceeded(data, 8), V6) is None
+    zeroed = build(flow_of(family=V6), 6, 100, size=1_280, secret=SECRET)
+    assert read(exceeded(patched(zeroed.data, 46, b"\0\0"), 8), V6) is None
     whole = answer_to(exceeded(patched(packet.data, 46, b"\0\x65"), 40), V6)
     assert whole.token == 100
     assert match(packet, whole) is Match.TRANSLATED
