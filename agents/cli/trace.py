@@ -42,7 +42,8 @@ PortOption = Annotated[
     int | None, typer.Option("--port", min=1, max=65535, help="Port of udp, tcp and session.")
 ]
 FlowsOption = Annotated[
-    int | None, typer.Option("--flows", min=1, help="Flows at most that ECMP may part; 1: one.")
+    int | None,
+    typer.Option("--flows", min=1, help="So many flows. Default: as many as it takes."),
 ]
 ConfidenceOption = Annotated[
     float | None,

@@ -60,6 +60,24 @@ class Round:
     reached: bool = False
     path_mtu: int | None = None
     failure: str = ""
+    arrived: dict[int, int] = field(default_factory=dict[int, int])
+    """The smallest hop limit with which each flow got to the destination: its path ends there,
+    though probes may have been sent beyond.
+    """
+
+    def put(self, flow: int, limit: int, who: Address | None, *, arrived: bool) -> None:
+        """Who answered a probe; an answer counts more than silence before or after it."""
+        hops = self.flows.setdefault(flow, {})
+        if arrived and limit < self.arrived.get(flow, limit + 1):
+            self.arrived[flow] = limit
+            for beyond in [one for one in hops if one > limit]:
+                del hops[beyond]
+        if limit > self.arrived.get(flow, limit):
+            return
+        if who is not None:
+            hops[limit] = who
+        else:
+            hops.setdefault(limit, None)
 
     def addresses(self, limit: int) -> Counter[Address]:
         """Who answered there, by number of flows."""
@@ -128,16 +146,16 @@ class PathState:
             return
         hop = self.hops.setdefault(sample.part, HopState(sample.part))
         hop.sent += 1
-        seen = self._round(sample.seq).flows.setdefault(sample.flow or 0, {})
+        flow, current = sample.flow or 0, self._round(sample.seq)
         if sample.value_ns is None:
-            seen.setdefault(sample.part, None)
+            current.put(flow, sample.part, None, arrived=False)
             if hop.silence is None:
                 hop.silence = self._strip()
             hop.silence.add(sample.sent_unix_ns, None)
             return
         hop.answered += 1
         router = self._router(hop, sample.responder or self.address)
-        seen[sample.part] = router.address
+        current.put(flow, sample.part, router.address, arrived=sample.responder is None)
         router.rtt.add(sample.value_ns)
         router.strip.add(sample.sent_unix_ns, sample.value_ns)
         _take_notes(router, sample.notes or {})

@@ -40,6 +40,8 @@ class Picture:
     elapsed_ns: int
     floor_ns: int = 0
     known: Known = NOTHING_KNOWN
+    strips: bool = True
+    """Whether there are several rounds to be shown over time."""
     notices: Sequence[str] = field(default_factory=tuple[str, ...])
 
 
@@ -70,7 +72,7 @@ def _path(picture: Picture, state: PathState, rows: Sequence[HopRow], width: int
         why = f": {state.failures.most_common(1)[0][0].replace('_', ' ')}" if state.failures else ""
         return [*lines, Text(f"   nothing has answered yet{why}")]
     micro = (state.target.quantile(0.5) or METRO_NS) < METRO_NS
-    layout = layout_of(rows, width, origins=bool(picture.known.origins))
+    layout = layout_of(rows, width, origins=bool(picture.known.origins), strips=picture.strips)
     lines.append(heading(layout, "us" if micro else "ms"))
     lines += path_lines(rows, layout, picture.known, micro=micro, floor_ns=picture.floor_ns)
     lines += [Text(one, "yellow") for one in wrap(_verdict(state), width)]

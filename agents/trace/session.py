@@ -84,6 +84,7 @@ class Session:
             elapsed_ns=self._clock.monotonic_ns() - self._started_ns,
             floor_ns=floors.get(ClockSource.KERNEL, 0),
             known=self._knowing.about(states),
+            strips=not self._options.once,
             notices=self._notices(),
         )
 

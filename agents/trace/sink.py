@@ -112,7 +112,8 @@ class TraceSink:
 
 def news_of(state: PathState, ended: Round) -> str:
     """One round in a line: whether it arrived, how long that takes, and what changed."""
-    number = f"{state.host}: round {state.rounds}"
+    address = f" ({state.address})" if state.address not in ("", state.host) else ""
+    number = f"{state.host}{address}: round {state.rounds}"
     rtt = f"{duration(state.target.quantile(0.5), micro=False)} ms p50"
     came = f"reached, {rtt}" if ended.reached else f"not reached ({ended.stopped or 'no answer'})"
     text = f"{number}: {came}, {len(ended.flows)} flows, {ended.longest} hops"

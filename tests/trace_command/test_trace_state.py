@@ -115,6 +115,25 @@ def test_a_silent_hop_before_the_target_is_silent() -> None:
     assert rows[1].judged.verdict is HopVerdict.SILENT
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3, 4), (4, 3, 2, 1), (3, 1, 4, 2)])
+def test_probes_beyond_the_destination_are_no_hops(order: Sequence[int]) -> None:
+    state = state_of(Walk(plain), rounds=0)
+    for limit in order:
+        responder = "10.0.0.1" if limit == 1 else None
+        state.take(
+            Sample(
+                seq=0,
+                metric="hop_rtt",
+                sent_unix_ns=START_UNIX_NS,
+                value_ns=MS,
+                flow=1,
+                part=limit,
+                responder=responder,
+            )
+        )
+    assert [row.branches[0].address for row in hop_rows(state, {})] == ["10.0.0.1", TARGET]
+
+
 def test_the_first_round_shows_before_it_has_ended() -> None:
     state = state_of(Walk(plain), rounds=0)
     for sample in list(Walk(plain).samples(0, START_UNIX_NS))[:3]:
