@@ -252,6 +252,8 @@ def _begin(episodes: Sequence[Episode]) -> Window:
     """
     for kinds in (MemberFinding, LevelShift | Outage, RouteEvent, BgpEvent, FeedEvent):
         windows = [one.window for one in episodes if isinstance(one.first, kinds)]
+        if windows and all(one.gradual for one in episodes):
+            return min(windows, key=lambda window: window.by_unix_ns)
         if windows:
             return min(windows, key=lambda window: window.by_unix_ns - window.after_unix_ns)
     return episodes[0].window
@@ -268,7 +270,12 @@ def _over(episodes: Sequence[Episode]) -> Window | None:
 
 
 def _cost(episodes: Sequence[Episode]) -> Estimate | None:
-    """Of the series that tells it most sharply; round trips before connects."""
+    """Of the series that tells it most sharply, round trips before connects; of swells that of the
+    highest: a series may have noticed a part of it only.
+    """
+    swells = [one.cost for one in episodes if one.gradual and one.cost is not None]
+    if swells:
+        return max(swells, key=lambda cost: abs(cost.value_ns))
     known = [
         (isinstance(one.first, LevelShift) and one.first.metric != "rtt", one.cost)
         for one in episodes

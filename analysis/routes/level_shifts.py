@@ -28,6 +28,9 @@ FALSE_ALARMS = 0.05
 SETTLED = 16
 """So many samples after a cut are waited for, that it be no burst and be told from a ramp."""
 
+QUIET = 128
+"""After so many samples a watch looks, whatever they are."""
+
 FEWEST_OF_SPREAD = 16
 """Fewer values have no spread to speak of."""
 
@@ -193,8 +196,8 @@ class _Channel:
 class LevelWatch:
     """Samples of one series in order of sending in, shifts out, each once. Memory is bounded.
 
-    A shift is told at the latest `SETTLED` answered samples after it, plus as many as the series
-    takes to show that something happened: see `_Alarm`.
+    A step that leaves the usual range is told within twice `SETTLED` samples; what hides in the
+    usual range is looked for every `QUIET` samples.
     """
 
     def __init__(
@@ -247,10 +250,8 @@ class LevelWatch:
 class _Alarm:
     """Says when it is worth to look: cheap, once per sample, and never quiet for long.
 
-    It counts which of the last 32 samples lie outside of where 98 in 100 were at the last look.
+    It counts which of the last 32 samples lie outside of where nine in ten were at the last look.
     """
-
-    QUIET = 128
 
     def __init__(self) -> None:
         self._low, self._high = float("-inf"), float("inf")
@@ -269,10 +270,10 @@ class _Alarm:
 
     def learn(self, delays: Values) -> None:
         """Where values are from now on usual."""
-        self._since, self._unusual, self._at = 0, 0, self.QUIET
+        self._since, self._unusual, self._at = 0, 0, QUIET
         if len(delays) >= 32:
-            recent = delays[-64:]
-            low, high = np.quantile(recent, (0.01, 0.99))
+            recent = delays[-QUIET:]
+            low, high = np.quantile(recent, (0.05, 0.95))
             self._low, self._high = float(low), float(high)
 
 

@@ -18,6 +18,7 @@ from pathbudget.analysis.routes.felt import SizeWatch, SweepWatch
 from pathbudget.analysis.routes.incidents import join
 from pathbudget.analysis.routes.level_shifts import WATCH, LevelWatch
 from pathbudget.analysis.routes.model import (
+    BgpEvent,
     Evidence,
     FeedEvent,
     FeedStatus,
@@ -154,6 +155,8 @@ class RouteMonitor:
         """A site's prefix may be known by its addresses alone."""
         site = measurement.target.site or measurement.target.name
         if measurement.address and self._addresses.get(measurement.address) != site:
+            if not self._addresses:  # until now every prefix counted
+                self._evidence = [one for one in self._evidence if not _is_of_nobody(one)]
             self._addresses[measurement.address] = site
             self._table.watch = watch_of(self._catalogue, self._addresses)
 
@@ -180,6 +183,8 @@ class RouteMonitor:
 
     def _take(self, evidence: Iterable[Evidence]) -> None:
         for one in evidence:
+            if self._addresses and _is_of_nobody(one):
+                continue
             if isinstance(one, Outage):  # told as it begins, and again with its end
                 self._evidence = [old for old in self._evidence if not _replaces(one, old)]
             self._evidence.append(one)
@@ -259,6 +264,11 @@ class RouteMonitor:
             for series, path in self._paths.items()
             if (series.region, series.site) in pairs
         }
+
+
+def _is_of_nobody(one: Evidence) -> bool:
+    """Whether BGP says something of a prefix of no site."""
+    return isinstance(one, BgpEvent) and not one.site
 
 
 def _replaces(outage: Outage, old: Evidence) -> bool:

@@ -50,12 +50,14 @@ def rank_cuts(values: Values, *, price: float = PRICE, least: int = LEAST) -> li
     return found if step == 1 else _to_the_sample(values, found, least)
 
 
-def running_counts(values: Values) -> Counts:
-    """How many of the first i values are in each bin, at [bin, i]."""
-    ordered = np.sort(values)
-    places = [min(len(values) - 1, math.ceil(edge * len(values))) for edge in EDGES]
-    bins = np.searchsorted(np.unique(ordered[places]), values, side="left")
-    counts = np.zeros((len(EDGES) + 1, len(values) + 1), dtype=np.int64)
+def running_counts(values: Values, edges: Values | None = None) -> Counts:
+    """How many of the first i values are in each bin, at [bin, i]; a bin has its upper edge."""
+    if edges is None:
+        ordered = np.sort(values)
+        edges = ordered[[min(len(values) - 1, math.ceil(edge * len(values))) for edge in EDGES]]
+    edges = np.unique(edges)
+    bins = np.searchsorted(edges, values, side="left")
+    counts = np.zeros((len(edges) + 1, len(values) + 1), dtype=np.int64)
     counts[bins, np.arange(1, len(values) + 1)] = 1
     return np.cumsum(counts, axis=1)
 
@@ -103,21 +105,23 @@ def _to_the_sample(values: Values, cuts: list[int], least: int) -> list[int]:
     """Each cut moved to where it gains most between its neighbours."""
     bounds = [0, *cuts, len(values)]
     for i in range(1, len(bounds) - 1):
-        first, end = max(bounds[i - 1], bounds[i] - 64), min(bounds[i + 1], bounds[i] + 64)
-        gains = gains_of_cuts(values[first:end])
-        low, high = bounds[i - 1] + least - first, bounds[i + 1] - least - first
-        near = np.arange(
-            max(1, low, bounds[i] - first - 6), min(end - first, high, bounds[i] - first + 6) + 1
-        )
-        if len(near):
-            bounds[i] = first + int(near[np.argmax(gains[near])])
+        first, cut, end = bounds[i - 1 : i + 2]
+        start, stop = max(first, cut - 64), min(end, cut + 64)
+        gains = gains_of_cuts(values[start:stop], cut - start)
+        low, high = max(first + least, cut - 6), min(end - least, cut + 6)
+        if low <= high:
+            bounds[i] = low + int(np.argmax(gains[low - start : high - start + 1]))
     return bounds[1:-1]
 
 
-def gains_of_cuts(values: Values) -> Values:
-    """Log-likelihood gained by one cut before each index, from 0 to the number of values."""
+def gains_of_cuts(values: Values, near: int) -> Values:
+    """Log-likelihood gained by one cut before each index, from 0 to the number of values.
+
+    Two sides of a cut near `near` are told apart by what lies half-way between them.
+    """
     n = len(values)
-    counts, table = running_counts(values), entropy_table(n)
+    sides = [np.quantile(part, (0.1, 0.5, 0.9)) for part in (values[:near], values[near:])]
+    counts, table = running_counts(values, (sides[0] + sides[1]) / 2), entropy_table(n)
     before, places = table[counts].sum(axis=0), np.arange(n + 1)
     after = table[counts[:, -1:] - counts].sum(axis=0)
     whole = float(table[counts[:, -1]].sum())

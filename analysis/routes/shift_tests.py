@@ -85,7 +85,7 @@ def swings_between(
 def place_of_cut(values: Values, first: int, cut: int, end: int) -> tuple[int, int]:
     """Smallest and largest index at which the segment may begin, given where it is likeliest."""
     start, stop = max(first, cut - NEAR), min(end, cut + NEAR)
-    inside = gains_of_cuts(values[start:stop])[1:-1]
+    inside = gains_of_cuts(values[start:stop], cut - start)[1:-1]
     likely = np.flatnonzero(inside >= inside.max() - SUPPORT) + 1 + start
     return min(cut, int(likely[0])), max(cut, int(likely[-1]))
 

@@ -91,6 +91,8 @@ class Week:
         self.noise = np.random.default_rng(seed)
         order = self.random.sample(kinds, len(kinds))
         self.events = [self._event(kind, (1 + at) * SLOT) for at, kind in enumerate(order)]
+        self.swept = [one for one in self.events if one.kind == "member"]
+        """Flows are swept from before to after a member is sick."""
         self.length = (2 + len(order)) * SLOT
 
     def _event(self, kind: str, start: float) -> Event:
@@ -140,7 +142,8 @@ class Week:
             for region, site in BASE_MS:
                 yield self._pings(region, site, first, last, EVERY, 1, "icmp")
                 yield self._traces(region, site, first, last)
-            yield self._pings("r1", "s1", first, last, 0.1, SWEPT, "stamp")
+            if any(first - PIECE < one.until and one.at < last for one in self.swept):
+                yield self._pings("r1", "s1", first, last, 0.1, SWEPT, "stamp")
 
     def _pings(
         self,
@@ -195,7 +198,12 @@ class Week:
             found += self._told(event)
         found += [
             _update(
-                "other", 65099, UpdateKind.ANNOUNCE, time, "203.0.113.0/24", f"65099 {65300 + n}"
+                "other",
+                65099,
+                UpdateKind.ANNOUNCE,
+                time,
+                "203.0.113.0/24",
+                f"65099 {65300 + n % 2} 65310",
             )
             for n, time in enumerate(np.arange(1.0, self.length, 2.0).tolist())
             if not self._on("feed", time)
