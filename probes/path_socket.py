@@ -2,11 +2,13 @@
 
 Three sockets of one family serve all traces: one sends (and has the send stamps on its error
 queue), one hears ICMP, one hears TCP. What comes is read before the stamps of what was sent, so
-that answers never run ahead of them.
+that answers never run ahead of them. The first packet after a silence is read at once, those behind
+it a millisecond apart: the kernel has stamped them, and waking for each would cost the most of all.
 """
 
 import asyncio
 import errno
+import select
 import socket
 from collections.abc import Callable, Collection, Sequence
 
@@ -36,6 +38,7 @@ BUFFER_BYTES = 16 << 20
 """3,000 answers at once, as the kernel counts them; where this user may have so much."""
 SENT_AT_ONCE = 128
 """So many are sent between two looks at what has come: small buffers do not overflow."""
+REST_SECONDS = 0.001
 SOURCE_SECONDS = 5.0
 DESTINATIONS_REMEMBERED = 65_536
 IP_HDRINCL, IPV6_HDRINCL = 3, 36
@@ -103,16 +106,14 @@ def _prepare_hearers(icmp: socket.socket, tcp: socket.socket, family: AddressFam
 
 
 class _Part(StampedSocket):
-    """One of the sockets; any of them wakes the whole channel."""
+    """One of the sockets. It wakes nobody: the channel looks at all of them together."""
 
-    def __init__(
-        self, sock: socket.socket, family: AddressFamily, wake: Callable[[], None], data_bytes: int
-    ) -> None:
-        self._wake = wake
+    def __init__(self, sock: socket.socket, family: AddressFamily, data_bytes: int) -> None:
         super().__init__(sock, family, data_bytes=data_bytes, error_queue=False, headers=False)
+        self._loop.remove_reader(sock.fileno())
 
     def poll(self) -> None:
-        self._wake()
+        """Nobody calls it."""
 
     def send(self, packets: Sequence[Packet]) -> list[int | Failure]:
         return self._send_packets(packets)
@@ -145,11 +146,16 @@ class RawPathChannel:
         self._there: dict[str, SocketAddress] = {}
         self._replies = Heard(icmp, family, tcp=False)
         self._ports = Heard(tcp, family, tcp=True)
-        self._icmp = _Part(icmp, family, self.poll, ANSWER_BYTES)
-        self._tcp = _Part(tcp, family, self.poll, ANSWER_BYTES)
-        self._sender = _Part(sender, family, self.poll, PACKET_BYTES)
+        self._icmp = _Part(icmp, family, ANSWER_BYTES)
+        self._tcp = _Part(tcp, family, ANSWER_BYTES)
+        self._sender = _Part(sender, family, PACKET_BYTES)
         self._waiting = PathBatch()
         self._loop = asyncio.get_running_loop()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._events = select.epoll(len(sockets))
+        for sock in sockets:  # an error queue that is not empty is an event of any of them
+            self._events.register(sock, select.EPOLLIN)
+        self._loop.add_reader(self._events.fileno(), self._wake)
 
     @property
     def privileged(self) -> bool:
@@ -195,8 +201,38 @@ class RawPathChannel:
 
     def close(self) -> None:
         """See `PathChannel.close`."""
+        if self._events.closed:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._events.fileno())
+        self._events.close()
         for part in (self._sender, self._icmp, self._tcp):
             part.close()
+
+    def _wake(self) -> None:
+        """Something came after a silence: read it, then look again after a rest."""
+        self._loop.remove_reader(self._events.fileno())
+        self._read_and_rest()
+
+    def _read_and_rest(self) -> None:
+        try:
+            self.poll()
+        finally:  # a listener that raises does not make us deaf
+            self._rest()
+
+    def _rest(self) -> None:
+        if not self._events.closed:  # the listener may have closed it
+            self._alarm = self._loop.call_later(REST_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """As long as something comes, rest and look; then be woken."""
+        if self._events.poll(0, 1):
+            self._read_and_rest()
+        else:
+            self._alarm = None
+            self._loop.add_reader(self._events.fileno(), self._wake)
 
     def _send(self, packets: Sequence[FlowPacket]) -> list[int | Failure]:
         ready: list[Packet] = []
