@@ -4,7 +4,7 @@ NEVER = 1e-6
 """A member that chance hides so rarely is gone. Every trace asks again for every member: at one in
 a million, one false word is expected in a year of traces every five minutes, ten members each."""
 
-DOUBTFUL = 0.05
+DOUBTFUL = 0.01
 """So far the window of a change reaches: a member that hides so rarely had hardly been there."""
 
 MOST_UNITS = 1_000

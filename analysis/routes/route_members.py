@@ -7,12 +7,16 @@ it was last seen: a flow that is asked again adds nothing, because its way is ha
 not keep their way (a level that is *spread*), or have no name, packets are counted instead.
 """
 
-from collections.abc import Iterable
+import math
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pathbudget.analysis.routes.chance import DOUBTFUL, NEVER, unseen_by_chance
 
 MOST_FLOWS = 256
+MOST_FOUND = 64
 MOST_MEMBERS = 128
 """Members kept of one level; those seen longest ago are forgotten first."""
 
@@ -25,6 +29,16 @@ KEPT_BY_FLOWS = 3
 
 Unit = tuple[int | None, int]
 """What a passage counts as: a flow, or a number of packets."""
+
+
+class Change(NamedTuple):
+    """The members changed after `after_ns` and not later than `by_ns`; traces that ended at
+    `first_ns` or later show those that there are now.
+    """
+
+    after_ns: int
+    by_ns: int
+    first_ns: int
 
 
 @dataclass(slots=True)
@@ -55,8 +69,9 @@ class Units:
 
 @dataclass(slots=True)
 class Member:
-    """One mark. `before` and `before_ns`: how many had passed its level, and until when, before it
-    was first seen; `tested`: by the time it was last seen; `since`: who has since, without it.
+    """One mark. `before`: how many had passed its level before it was first seen, and `before_ns`:
+    until when they would have seen it; `tested`: how many by the time it was last seen; `since`:
+    who has since, without it.
     """
 
     first_ns: int
@@ -108,23 +123,35 @@ class LevelMembers:
     tested: Units = field(default_factory=Units)
     latest_ns: int = 0
     members: dict[str, Member] = field(default_factory=dict[str, Member])
-    _before: tuple[int, int] = (0, 0)
+    _before: int = 0
+    _found: deque[int] = field(default_factory=lambda: deque[int](maxlen=MOST_FOUND))
+    """Ends of traces, once for each passage through a member that was known."""
 
     def begin(self, now: int) -> None:
         """A trace that ended at `now` tests this level."""
         if now != self.latest_ns:
-            self._before = (self.tested.count(), self.latest_ns)
-            self.latest_ns = now
+            self._before, self.latest_ns = self.tested.count(), now
 
     def see(self, word: str, unit: Unit, now: int) -> None:
         """A passage went through a member; `tested` has counted it already."""
         member = self.members.pop(word, None)
         if member is None:
-            member = Member(now, *self._before)
+            member = Member(now, self._before, self.unchanged_ns() or now)
+        else:
+            self._found.append(now)
         member.see(unit, self.tested.count(), now)
         self.members[word] = member
         while len(self.members) > MOST_MEMBERS:
             del self.members[next(iter(self.members))]
+
+    def unchanged_ns(self) -> int:
+        """When the last so many passages were all through known members that one of them would
+        have been through a new one beside them, had there been one. Where there were fewer it is
+        the first of them, or 0.
+        """
+        share = len(self.members) / (len(self.members) + 1)
+        enough = math.ceil(math.log(DOUBTFUL) / math.log(share)) if self.members else 1
+        return self._found[-min(enough, len(self._found))] if self._found else 0
 
     def note_kept(self, word: str, flow: int | None) -> None:
         """A flow was found where it was before."""
@@ -138,13 +165,13 @@ class LevelMembers:
         """Whether flows are known to keep to their members here."""
         return not self.spread and self.kept >= PROVEN
 
-    def changes(self) -> Iterable[tuple[int, int]]:
-        """(after, by) of members that chance does not explain: new ones, and ones that are gone."""
+    def changes(self) -> Iterator[Change]:
+        """Of members that chance does not explain: new ones, and ones that are gone."""
         if len(self.members) > 1 or any(one.since.count() for one in self.members.values()):
             yield from self._arrived()
             yield from self._gone()
 
-    def _arrived(self) -> Iterable[tuple[int, int]]:
+    def _arrived(self) -> Iterator[Change]:
         """Members that would have been seen before, had they been there: singly or together."""
         total, seen = self.tested.count(), 0
         for member in sorted(self.members.values(), key=lambda one: -one.first_ns):
@@ -153,9 +180,9 @@ class LevelMembers:
             seen = member.seen.count() + (seen if self.alone else 0)
             later = max(seen, total - member.before)
             if unseen_by_chance(seen, later, member.before) <= NEVER:
-                yield member.before_ns, member.first_ns
+                yield Change(member.before_ns, member.first_ns, member.first_ns)
 
-    def _gone(self) -> Iterable[tuple[int, int]]:
+    def _gone(self) -> Iterator[Change]:
         """Members that would have been seen since, were they still there: singly or together."""
         seen = 0
         for member in sorted(self.members.values(), key=lambda one: one.last_ns):
@@ -164,14 +191,14 @@ class LevelMembers:
                 return
             seen = member.seen.count() + (seen if self.alone else 0)
             if self.keeps_flows and member.left_ns and member.kept >= KEPT_BY_FLOWS:
-                yield member.last_ns, self._by(member, member.left_ns)
+                yield self._left(member, member.left_ns)
             elif unseen_by_chance(min(seen, member.tested), member.tested, later) <= NEVER:
-                yield member.last_ns, self._by(member, member.doubtful_ns or self.latest_ns)
+                yield self._left(member, member.doubtful_ns or self.latest_ns)
 
-    def _by(self, gone: Member, by_ns: int) -> int:
-        """The end of the window: not later than another one took its place."""
+    def _left(self, gone: Member, by_ns: int) -> Change:
+        """The window ends not later than another one took its place."""
         new = [one.first_ns for one in self.members.values() if one.first_ns > gone.last_ns]
-        return min([by_ns, *new])
+        return Change(gone.last_ns, min([by_ns, *new]), gone.last_ns + 1)
 
     def rewind(self, after_ns: int) -> None:
         """Forget what was first seen later, and who passed without the others since."""
@@ -179,6 +206,13 @@ class LevelMembers:
             del self.members[word]
         for member in self.members.values():
             member.forgive()
+
+    def may_have_been(self, other: "LevelMembers") -> bool:
+        """Whether chance explains that the other one saw some of these members only."""
+        more = [one for word, one in self.members.items() if word not in other.members]
+        seen = sum(one.seen.count() for one in more)
+        tested = max(seen, self.tested.count())
+        return unseen_by_chance(seen, tested, other.tested.count()) > NEVER
 
     def join(self, other: "LevelMembers") -> None:
         """Have the members of both."""

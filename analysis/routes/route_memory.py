@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pathbudget.analysis.routes.canonical import Canonical, Words, agree, differences
-from pathbudget.analysis.routes.route_members import MOST_FLOWS, LevelMembers, Unit
+from pathbudget.analysis.routes.route_members import MOST_FLOWS, Change, LevelMembers, Unit
 
 MOST_PATHS = 256
 BY_AS = 0
@@ -69,8 +69,10 @@ class _FlowMemory:
     last_ns: int
 
     def updated(self, path: Canonical, now: int) -> "_FlowMemory":
-        if path.by_as or not agree(self.path, path):
+        if not agree(self.path, path):
             return _FlowMemory(path, now)
+        if path.by_as:  # where ASes are wild is not known: the more complete one is kept
+            return _FlowMemory(min(path, self.path, key=lambda one: one.unknown), now)
         hops = [
             new or old
             for new, old in itertools.zip_longest(path.hops, self.path.hops, fillvalue=frozenset())
@@ -93,24 +95,19 @@ class RouteMemory:
         """All members of all levels."""
         return {(level, word) for level, one in self.levels.items() for word in one.members}
 
-    def moved(self, passage: Passage, passed: set[Mark]) -> int | None:
-        """When a flow, or what it left, was last seen where it is not any more; None where it
-        still is, or is new. `passed`: what any flow of the same trace passed.
+    def moved(self, passage: Passage) -> int | None:
+        """When a flow that is elsewhere now was last found where it was, and since when at the
+        latest others would have moved too; None where it still is there, or is new.
 
         Packets without a flow, and levels where flows do not keep their way, cannot move.
         """
         memory = self._flows.get(passage.flow)
         if passage.flow is None or memory is None or agree(memory.path, passage.path):
             return None
-        if not passage.path.by_as and all(map(self._is_spread, self._differing(memory, passage))):
+        where = [BY_AS] if passage.path.by_as else differences(memory.path, passage.path)
+        if all(map(self._is_spread, where)):
             return None
-        left = [
-            member.last_ns
-            for level, word in marks_of(memory.path) - passed
-            if (member := self._level(level).members.get(word)) is not None
-            and is_tested(passage.path, level)
-        ]
-        return max(left, default=memory.last_ns)
+        return max([memory.last_ns, *(self._level(level).unchanged_ns() for level in where)])
 
     def is_elsewhere(self, path: Canonical) -> bool:
         """Whether a flow of this route that takes `path` now proves another route.
@@ -133,9 +130,8 @@ class RouteMemory:
 
     def fits(self, passages: Sequence[Passage]) -> bool:
         """Whether a trace shows this route, and nothing that is not of it."""
-        passed = passed_by(passages)
-        return not passed.isdisjoint(self.marks()) and not any(
-            self.moved(one, passed) is not None or self.unknown_marks(one.path) for one in passages
+        return not passed_by(passages).isdisjoint(self.marks()) and not any(
+            self.moved(one) is not None or self.unknown_marks(one.path) for one in passages
         )
 
     def take(self, passages: Sequence[Passage], now: int) -> bool:
@@ -168,8 +164,8 @@ class RouteMemory:
         _forget(self.paths, MOST_PATHS)
         return bool(several or self._flipped)
 
-    def change(self) -> tuple[int, int] | None:
-        """(after, by) of the latest change of members that chance does not explain."""
+    def change(self) -> Change | None:
+        """The latest change of members that chance does not explain."""
         return max((one for level in self.levels.values() for one in level.changes()), default=None)
 
     def rewind(self, after_ns: int) -> None:
@@ -189,7 +185,15 @@ class RouteMemory:
     def holds(self, other: "RouteMemory") -> bool:
         """Whether everything of the other route is of this one, whose packets are balanced."""
         spread = any(level.spread for level in self.levels.values())
-        return spread and other.marks() <= self.marks()
+        return (
+            spread
+            and other.marks() <= self.marks()
+            and all(
+                one.may_have_been(other.levels[level])
+                for level, one in self.levels.items()
+                if level in other.levels
+            )
+        )
 
     def absorb(self, other: "RouteMemory") -> None:
         """Become both routes, which turned out to be one whose packets are balanced."""
@@ -207,9 +211,6 @@ class RouteMemory:
         known = self.levels.get(level)
         return known is not None and known.spread
 
-    def _differing(self, memory: _FlowMemory, passage: Passage) -> list[Level]:
-        return differences(memory.path, passage.path)
-
     def _flips(self, passage: Passage) -> set[Level]:
         """Levels at which a flow passes another member than before; the others kept it."""
         memory = self._flows.get(passage.flow)
@@ -217,7 +218,7 @@ class RouteMemory:
             return set()
         if passage.path.by_as:
             return set() if agree(memory.path, passage.path) else {BY_AS}
-        found = set(self._differing(memory, passage))
+        found = set(differences(memory.path, passage.path))
         for level, word in marks_of(passage.path):
             if level not in found:
                 self._level(level).note_kept(word, passage.flow)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathbudget.analysis.routes.as_paths import as_path
 from pathbudget.analysis.routes.canonical import Canonical, Sight, Words, representatives
 from pathbudget.analysis.routes.model import PathObservation, Window
-from pathbudget.analysis.routes.route_memory import Passage, PathRow, RouteMemory, passed_by
+from pathbudget.analysis.routes.route_memory import Passage, PathRow, RouteMemory
 
 MOST_ROUTES = 16
 """Routes kept to be known again when the path returns."""
@@ -93,9 +93,10 @@ class RouteTracker:
         flutter = current.take(trace.passages, trace.ended_ns)
         self._note(trace, current)
         if (changed := current.change()) is not None:
-            since = [one for one in self._recent if one.ended_ns > changed[0]]
+            since = [one for one in self._recent if one.ended_ns >= changed.first_ns]
             other = self._route_for(since, other_than=current)
-            return self._change(current, other, Window(*changed), since)
+            window = Window(changed.after_ns, changed.by_ns)
+            return self._change(current, other, window, since)
         held = self._held(current)
         return Step(current.number, flutter, joined=None if held is None else held.number)
 
@@ -105,12 +106,10 @@ class RouteTracker:
 
     def _moved(self, current: RouteMemory, trace: _Trace) -> int | None:
         """When the route that this trace cannot show was last seen; None where it can."""
-        passed = passed_by(trace.passages)
         moves = [
             after
             for passage in trace.passages
-            if (after := current.moved(passage, passed)) is not None
-            and current.is_elsewhere(passage.path)
+            if (after := current.moved(passage)) is not None and current.is_elsewhere(passage.path)
         ]
         return max(moves, default=None)
 

@@ -27,7 +27,7 @@ class Balancer:
 
 @dataclass(slots=True)
 class Network:
-    """`parts` one after the other; a hop named with ``?`` answers every other packet, ``-`` none."""
+    """`parts` one after the other. A hop named ``a?`` answers every other packet, ``-`` none."""
 
     parts: list[Balancer]
     seed: int = 1
@@ -53,14 +53,15 @@ class Network:
     def flow(self, flow: int | None, packets: int = 1, *, reached: bool = True) -> FlowPath:
         """Every packet of no flow is a flow of its own."""
         rows = [
-            self.packet(self.rng.randrange(10**6) if flow is None else flow)
-            for _ in range(packets)
+            self.packet(self.rng.randrange(10**6) if flow is None else flow) for _ in range(packets)
         ]
         length = max(map(len, rows))
         hops: list[Hop] = [
             frozenset(row[at] for row in rows if at < len(row) and row[at]) for at in range(length)
         ]
-        answered = tuple(sum(at < len(row) and bool(row[at]) for row in rows) for at in range(length))
+        answered = tuple(
+            sum(at < len(row) and bool(row[at]) for row in rows) for at in range(length)
+        )
         if not reached:
             hops[-1] = frozenset()
         return FlowPath(flow, tuple(hops), reached, answered=answered)
