@@ -83,7 +83,7 @@ def checksum(octets: bytes) -> int:
     """RFC 1071."""
     if len(octets) & 1:
         octets += b"\0"
-    total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
+    total: int = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -92,7 +92,7 @@ def checksum(octets: bytes) -> int:
 def adjusted(before: int, old: bytes, new: bytes) -> int:
     """A checksum after an even number of octets changed from `old` to `new` (RFC 1624)."""
     half = f"!{len(old) // 2}H"
-    total = (~before & 0xFFFF) + sum(~word & 0xFFFF for word in struct.unpack(half, old))
+    total: int = (~before & 0xFFFF) + sum(~word & 0xFFFF for word in struct.unpack(half, old))
     total += sum(struct.unpack(half, new))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

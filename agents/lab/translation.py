@@ -121,7 +121,12 @@ def rewritten(
         if at is not None and not unused:
             _adjust(changed, at, frame[port_at : port_at + 2], new)
         changed[port_at : port_at + 2] = new
-    if spots.protocol == UDP and at is not None and not unused and changed[at : at + 2] == b"\0\0":
+    if (
+        spots.protocol == UDP
+        and at is not None
+        and not unused
+        and bytes(changed[at : at + 2]) == b"\0\0"
+    ):
         changed[at : at + 2] = b"\xff\xff"
     return bytes(changed)
 
