@@ -95,7 +95,7 @@ def test_no_more_than_a_few_faults_are_named(written: Path) -> None:
     ("content", "words"),
     [
         (b"", "no prefix in it"), (b"# nothing\n", "no prefix in it"),
-        (gzip.compress(b"8.0.0.0/8,1\n" * 99)[:-9], "cut off"),
+        (gzip.compress(b"8.0.0.0/8,1\n" * 99, mtime=0)[:-9], "cut off"),
         (bz2.compress(b"8.0.0.0/8,1\n" * 99)[:-9], "cut off"),
         (bytes.fromhex("5f0000000010000400000000"), "updates of BGP"),
         (bytes.fromhex("5f000000000d000100000000"), "no route in it"),
