@@ -27,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,9 @@ def ours(protocol: str, rate: int) -> Row:
 
 
 def scapy_sr(_: str, timeout: int) -> Row:
-    from scapy.all import IP, UDP, conf, sr
+    from scapy.config import conf
+    from scapy.layers.inet import IP, UDP
+    from scapy.sendrecv import sr
 
     conf.verb = 0
     packets = [
@@ -125,7 +127,8 @@ def scapy_sr(_: str, timeout: int) -> Row:
 
 
 def scapy_traceroute(_: str, timeout: int) -> Row:
-    from scapy.all import conf, traceroute
+    from scapy.config import conf
+    from scapy.layers.inet import traceroute
 
     conf.verb = 0
     cpu, began = cpu_seconds(), time.monotonic()
@@ -230,15 +233,16 @@ def mtr_commands() -> Row:
 
 
 @contextlib.contextmanager
-def path(folder: str) -> Iterator[subprocess.Popen[str]]:
+def path(folder: str) -> Generator[None]:
     binary = f"{folder}/hops"
     subprocess.run(["gcc", "-O2", "-o", binary, str(SOURCE)], check=True)
     subprocess.run(["ip", "netns", "add", SPACE], check=True)
-    inside = ["ip", "netns", "exec", SPACE]
+    emulator = subprocess.Popen(
+        ["ip", "netns", "exec", SPACE, binary, "hops0", str(HOPS), str(HOP_US)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
-        emulator = subprocess.Popen(
-            [*inside, binary, "hops0", str(HOPS), str(HOP_US)], stdout=subprocess.PIPE, text=True
-        )
         assert emulator.stdout is not None
         assert emulator.stdout.readline() == "ready\n"
         for words in (
@@ -248,7 +252,7 @@ def path(folder: str) -> Iterator[subprocess.Popen[str]]:
             "route add 10.64.0.0/15 dev hops0 src 10.65.255.1",
         ):
             subprocess.run(["ip", "-n", SPACE, *words.split()], check=True)
-        yield emulator
+        yield
         emulator.send_signal(signal.SIGTERM)
         came, left, full = emulator.stdout.read().split()
         print(f"\nthe path got {came} packets, sent {left} answers, had no room for {full}")
@@ -290,7 +294,7 @@ def summarise(name: str, found: Sequence[Row]) -> Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

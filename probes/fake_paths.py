@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pathbudget.probes import fake_packets as packets
+from pathbudget.probes import fake_packets as wire
 from pathbudget.probes.channels import PLAIN, PacketOptions
 from pathbudget.probes.fake_packets import FakePacket
 from pathbudget.probes.fake_path import FakeHost
@@ -48,7 +48,7 @@ class FakeWorld:
 
     def carry(self, data: bytes, now_ns: int) -> tuple[int, PathArrival] | None:
         """What comes back for one packet, and how long after; None: nothing ever does."""
-        packet = packets.read_packet(data)
+        packet = wire.read_packet(data)
         way = _Way(packet, self.topology.here, 0, packet.ttl, 0, packet)
         while True:
             link = self.topology.next_link(way.router, way.packet, packet.destination)
@@ -78,24 +78,24 @@ class FakeWorld:
             return False, None
         if not router.hidden:
             if way.ttl <= 1:
-                return True, self._error(way, packets.EXCEEDED, 0, now_ns)
+                return True, self._error(way, wire.EXCEEDED, 0, now_ns)
             way.ttl -= 1
         if router.passes is not None and not router.passes(packet):
             return True, None
         if router.refuses is not None:
-            return True, self._error(way, packets.UNREACHABLE, router.refuses, now_ns)
+            return True, self._error(way, wire.UNREACHABLE, router.refuses, now_ns)
         if router.nat is not None:
             port = None
-            if router.nat.port_shift and packet.protocol in (packets.TCP, packets.UDP):
+            if router.nat.port_shift and packet.protocol in (wire.TCP, wire.UDP):
                 port = (packet.ports[0] + router.nat.port_shift) & 0xFFFF
-            way.packet = packets.translated(packet, router.nat.public, port=port)
+            way.packet = wire.translated(packet, router.nat.public, port=port)
         return False, None
 
     def _too_long(self, link: FakeLink, way: _Way) -> bool:
         return (
             link.mtu is not None
             and len(way.packet.data) > link.mtu
-            and packets.fragments_forbidden(way.packet)
+            and wire.fragments_forbidden(way.packet)
         )
 
     def _too_big(self, link: FakeLink, way: _Way, now_ns: int) -> tuple[int, PathArrival] | None:
@@ -103,7 +103,7 @@ class FakeWorld:
         if way.router is self.topology.here or not way.router.tells_too_big:
             return None
         code = FRAGMENTATION_NEEDED if way.packet.family is AddressFamily.IPV4 else 0
-        return self._error(way, packets.TOO_BIG, code, now_ns, mtu=link.mtu)
+        return self._error(way, wire.TOO_BIG, code, now_ns, mtu=link.mtu)
 
     def _error(
         self, way: _Way, kind: str, code: int, now_ns: int, *, mtu: int = 0
@@ -113,18 +113,16 @@ class FakeWorld:
         if not router.may_answer(now_ns + way.delay_ns):
             return None
         ttl = way.ttl if router.quoted_ttl is None else router.quoted_ttl
-        quoted = packets.with_ttl(way.packet, ttl)
+        quoted = wire.with_ttl(way.packet, ttl)
         if way.packet.source != way.original.source:
             port = way.original.ports[0] if _has_ports(way.original) else None
             seen = way.packet._replace(data=quoted)
-            quoted = packets.untranslated(seen, way.original.source, port=port)
+            quoted = wire.untranslated(seen, way.original.source, port=port)
         quoted = quoted[: way.packet.start + router.quotes]
-        objects = packets.mpls_object(router.labels) if router.labels else b""
-        message = packets.icmp_error(
-            way.packet.family, kind, code, quoted, mtu=mtu, objects=objects
-        )
+        objects = wire.mpls_object(router.labels) if router.labels else b""
+        message = wire.icmp_error(way.packet.family, kind, code, quoted, mtu=mtu, objects=objects)
         v4 = way.packet.family is AddressFamily.IPV4
-        protocol = packets.ICMP if v4 else packets.ICMPV6
+        protocol = wire.ICMP if v4 else wire.ICMPV6
         return self._back(way, protocol, message, HOST_TTL if host else ROUTER_TTL, now_ns)
 
     def _back(
@@ -139,30 +137,30 @@ class FakeWorld:
 
     def _at_host(self, way: _Way, now_ns: int) -> tuple[int, PathArrival] | None:
         packet, router = way.packet, way.router
-        if router.address != packet.destination or not packets.transport_holds(packet):
+        if router.address != packet.destination or not wire.transport_holds(packet):
             return None
         if router.passes is not None and not router.passes(packet):
             return None
-        if packet.protocol == packets.UDP:
+        if packet.protocol == wire.UDP:
             code = PORT_UNREACHABLE[packet.family]
-            return self._error(way, packets.UNREACHABLE, code, now_ns)
-        if packet.protocol == packets.TCP:
+            return self._error(way, wire.UNREACHABLE, code, now_ns)
+        if packet.protocol == wire.TCP:
             # The answer goes where the packet says that it is from: back through all translation.
             answer = self._of_tcp(way.original, router)
         else:
-            answer = packets.echo_reply(packet)
+            answer = wire.echo_reply(packet)
         if answer is None or not router.may_answer(now_ns + way.delay_ns):
             return None
         return self._back(way, packet.protocol, answer, HOST_TTL, now_ns)
 
     def _of_tcp(self, packet: FakePacket, router: FakeRouter) -> bytes | None:
         open_port = packet.ports[1] in router.open_ports
-        answer = packets.syn_answer(packet, open_port=open_port, sequence=SERVER_SEQUENCE)
+        answer = wire.syn_answer(packet, open_port=open_port, sequence=SERVER_SEQUENCE)
         return answer or _duplicate(packet, router)
 
 
 def _has_ports(packet: FakePacket) -> bool:
-    return packet.protocol in (packets.TCP, packets.UDP)
+    return packet.protocol in (wire.TCP, wire.UDP)
 
 
 def _duplicate(packet: FakePacket, router: FakeRouter) -> bytes | None:
@@ -177,7 +175,7 @@ def _duplicate(packet: FakePacket, router: FakeRouter) -> bytes | None:
         return None
     block = b"\x01\x01\x05\x0a" + struct.pack("!II", sequence, end) if router.selective else b""
     fields = (there, here, SERVER_SEQUENCE + 1, wanted, ACK)
-    return packets.segment(packet, fields, block)
+    return wire.segment(packet, fields, block)
 
 
 class FakePathChannel:
@@ -220,9 +218,9 @@ class FakePathChannel:
         """See `PathChannel.hear`."""
         self._ports.update(ports)
 
-    def send_all(self, packets_: Sequence[FlowPacket]) -> list[int | Failure]:
+    def send_all(self, packets: Sequence[FlowPacket]) -> list[int | Failure]:
         """See `PathChannel.send_all`."""
-        return [self._send(one) for one in packets_]
+        return [self._send(one) for one in packets]
 
     def poll(self) -> None:
         """See `PathChannel.poll`."""
@@ -237,11 +235,11 @@ class FakePathChannel:
             self._host.hear_handshakes.remove(self._handshake)
 
     def _send(self, packet: FlowPacket) -> int | Failure:
-        read = packets.read_packet(packet.data)
-        if not self._privileged and read.protocol != packets.UDP:
+        read = wire.read_packet(packet.data)
+        if not self._privileged and read.protocol != wire.UDP:
             detail = f"{packet.address}: only UDP leaves from here without CAP_NET_RAW"
             return Failure(FailureKind.PERMISSION, Stage.SEND, detail=detail)
-        if read.protocol == packets.TCP:
+        if read.protocol == wire.TCP:
             self._ports.add(read.ports[0])
         key = len(self.sent)
         self.sent.append(packet)
@@ -278,11 +276,11 @@ class FakePathChannel:
         if router is None or local_port not in self._ports or (":" in address) != self._v6:
             return
         options = b"\x04\x02\x01\x01" if router.selective else b""
-        to = FakePacket(b"", self._family, self._source, address, packets.TCP, 0, 0)
+        to = FakePacket(b"", self._family, self._source, address, wire.TCP, 0, 0)
         fields = (port, local_port, SERVER_SEQUENCE, OUR_SEQUENCE + 1, SYN | ACK)
-        data = packets.segment(to, fields, options)
+        data = wire.segment(to, fields, options)
         stamp = self._host.clock.unix_ns()
-        self._arrive(PathArrival(packets.TCP, data, address, HOST_TTL, stamp))
+        self._arrive(PathArrival(wire.TCP, data, address, HOST_TTL, stamp))
 
     @property
     def _v6(self) -> bool:

@@ -88,7 +88,7 @@ class PathMtuSearch:
         self._silent_high = False
         self._narrowed_by: str | None = None
         self._low_arrived = False
-        self._hint: int | None = largest
+        self._hint = largest
         self._tries: dict[MtuProbe, int] = {}
         self._control = False
         """Whether the next packet is a short one, to see whether anything gets through."""

@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ import msgspec
 from pathbudget.probes.channels import PLAIN, PacketOptions
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.errors import PrivilegeError
+from pathbudget.probes.fake_packets import EXCEEDED, icmp_error, mpls_object
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.record import AddressFamily, Failure
 from pathbudget.probes.trace.contract import (
     Flow,
     FlowPacket,
+    LabelEntry,
     PathArrival,
     PathBatch,
     PathChannel,
@@ -136,7 +139,8 @@ def build_chain() -> list[int]:
         pids.append(pid)
         ends.append((ready, tell_done))
     with IPRoute() as ip:
-        ip.link("set", index=ip.link_lookup(ifname="lo")[0], state="up")
+        (loopback,) = ip.link_lookup(ifname="lo")
+        ip.link("set", index=loopback, state="up")
         for number, pid in enumerate(pids, start=1):
             peer = {"ifname": f"f{number}", "address": hardware(number, 2)}
             near = {"ifname": f"n{number}", "address": hardware(number, 1)}
@@ -342,6 +346,29 @@ async def session(network: SystemNetwork, family: AddressFamily) -> Told:
     return told | {"said": said, "echo": talk.came.decode(), "info": numbers}
 
 
+async def extensions(network: SystemNetwork, family: AddressFamily) -> Told:
+    """A router that is not there says that a probe has passed a tunnel; nothing else is quoted."""
+    trace = Trace(network, family, privileged=False)
+    address = "127.0.0.1" if family is V4 else "::1"
+    flow = Flow(TraceProtocol.UDP, family, address, address, 40_009, OPEN_PORT)
+    packets = [build(flow, 5, token) for token in (701, 702)]
+    trace.send(packets)
+    stack = mpls_object((LabelEntry(24_015, 0, bottom=False, ttl=1), LabelEntry(16, 5, True, 9)))
+    kind, protocol = (
+        (socket.AF_INET, socket.IPPROTO_ICMP) if family is V4
+        else (socket.AF_INET6, socket.IPPROTO_ICMPV6)
+    )  # fmt: skip
+    with socket.socket(kind, socket.SOCK_RAW, protocol) as forger:
+        whole = icmp_error(family, EXCEEDED, 0, packets[0].data, objects=stack)
+        short = icmp_error(family, EXCEEDED, 0, packets[1].data[: 8 + (20 if family is V4 else 40)])
+        for message in (whole, short):
+            forger.sendto(message, (address, 0))
+    told = await trace.heard(3)
+    told["answers"] = [one for one in told["answers"] if one["kind"] == "exceeded"]
+    trace.close()
+    return told
+
+
 async def foreign(network: SystemNetwork) -> Told:
     """Other people's pings and connections wake nobody."""
     trace = Trace(network, V4)
@@ -357,35 +384,31 @@ async def foreign(network: SystemNetwork) -> Told:
     return told
 
 
-SCENARIOS: dict[str, Callable[[SystemNetwork], Awaitable[Told]]] = {
-    **{
-        f"{protocol}_{family}": lambda network, p=protocol, f=family: hops(network, p, f)
-        for protocol in (TraceProtocol.ICMP, TraceProtocol.UDP, TraceProtocol.TCP)
-        for family in (V4, V6)
-    },
-    **{f"plain_{family}": lambda network, f=family: plain(network, f) for family in (V4, V6)},
-    **{
-        f"sizes_{family}_{word}": lambda network, f=family, w=word: sizes(
-            network, f, privileged=w == "raw"
-        )
-        for family in (V4, V6)
-        for word in ("raw", "plain")
-    },
-    **{f"session_{family}": lambda network, f=family: session(network, f) for family in (V4, V6)},
-    "many": many,
-    "refused": lambda network: hops(network, TraceProtocol.UDP, V4),
-    "marked": marked,
-    "foreign": foreign,
-}
+Scenario = Callable[[SystemNetwork], Awaitable[Told]]
+
+
+def scenarios() -> dict[str, Scenario]:
+    found: dict[str, Scenario] = {"many": many, "marked": marked, "foreign": foreign}
+    found["refused"] = partial(hops, protocol=TraceProtocol.UDP, family=V4)
+    for family in (V4, V6):
+        for protocol in (TraceProtocol.ICMP, TraceProtocol.UDP, TraceProtocol.TCP):
+            found[f"{protocol}_{family}"] = partial(hops, protocol=protocol, family=family)
+        found[f"plain_{family}"] = partial(plain, family=family)
+        found[f"session_{family}"] = partial(session, family=family)
+        found[f"extensions_{family}"] = partial(extensions, family=family)
+        found[f"sizes_{family}_raw"] = partial(sizes, family=family, privileged=True)
+        found[f"sizes_{family}_plain"] = partial(sizes, family=family, privileged=False)
+    return found
 
 
 async def run(names: list[str]) -> dict[str, Told]:
     network = SystemNetwork()
     await asyncio.sleep(0.1)  # until the kernel stamps
     told: dict[str, Told] = {}
+    known = scenarios()
     for name in names:
         try:
-            told[name] = await SCENARIOS[name](network)
+            told[name] = await known[name](network)
         except PrivilegeError as error:
             told[name] = {"refused": str(error)}
     network.close()

@@ -16,6 +16,7 @@ RAW = (
     *(f"{protocol}_{family}" for protocol in PROTOCOLS for family in FAMILIES),
     *(f"session_{family}" for family in FAMILIES),
     *(f"sizes_{family}_raw" for family in FAMILIES),
+    *(f"extensions_{family}" for family in FAMILIES),
     "many",
     "marked",
     "foreign",
@@ -85,6 +86,15 @@ def test_without_rights_other_protocols_and_raw_sockets_are_refused_in_words() -
     told = everything()
     assert "CAP_NET_RAW" in told["plain_ipv4"]["keys"][8]
     assert "setcap cap_net_raw+ep" in told["refused"]["refused"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_rights_extensions_are_had_and_a_quote_without_payload_is_about_nobody(
+    family: str,
+) -> None:
+    """Two errors came: one quotes all and has a label stack, one quotes the UDP header alone."""
+    (answer,) = everything()[f"extensions_{family}"]["answers"]
+    assert (answer["token"], answer["stack"]) == (701, [[24_015, 0, False, 1], [16, 5, True, 9]])
 
 
 @pytest.mark.parametrize("rights", ["raw", "plain"])
