@@ -5,6 +5,7 @@ hop limit and responder, and of the destination one ``rtt`` or more, which carry
 whole. Measurements are read one at a time and nothing of them is kept.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ LONGEST_STEP = 16
 """A hop limit that is so much larger than the one before it was a last try at the destination
 after a gap of silent hops, and says nothing of the hops between."""
 
+MOST_MEASUREMENTS, MOST_TRACES = 1_024, 64
+"""Unfinished traces that are kept: of so many measurements, so many each."""
+
 NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE})
 """Failures of this host: no packet was sent, so no router was asked."""
 
@@ -23,25 +27,49 @@ NOT_SENT = frozenset({FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_
 def observe(measurements: Iterable[Measurement]) -> Iterator[PathObservation]:
     """The traces in `measurements`, in their order; measurements of other probes are passed over.
 
-    A trace of which no packet was sent is none.
+    A trace of which no packet was sent is none, nor is one that was cut off before its end.
     """
     for measurement in measurements:
         yield from observations_of(measurement)
 
 
 def observations_of(measurement: Measurement) -> list[PathObservation]:
-    """The traces of one measurement, by the time they began."""
-    traces: dict[int, _Trace] = {}
-    for sample in measurement.samples:
-        if sample.metric == Metric.HOP_RTT and sample.part is not None:
-            traces.setdefault(sample.seq, _Trace()).add(sample, measurement.address)
-    if not traces:
-        return []
-    for sample in measurement.samples:
-        if sample.metric == Metric.RTT and sample.seq in traces:
-            traces[sample.seq].note(sample)
-    found = [trace.observation(measurement) for trace in traces.values() if trace.hops]
-    return sorted(found, key=lambda one: one.started_unix_ns)
+    """The traces of one whole measurement, by the time they began."""
+    return Observer().see(measurement)
+
+
+class Observer:
+    """Traces out of measurements that come in pieces, as out of a journal that grows.
+
+    A trace is told when its sample of the destination has come, which is the last one of it; until
+    then its samples are kept, of so many measurements.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, dict[int, _Trace]] = {}
+
+    def see(self, piece: Measurement) -> list[PathObservation]:
+        """Take a measurement, or the next samples of one; the traces that are whole now."""
+        if not any(sample.metric == Metric.HOP_RTT for sample in piece.samples) and (
+            piece.id not in self._open
+        ):
+            return []
+        traces = self._open.pop(piece.id, {})
+        for sample in piece.samples:
+            if sample.metric == Metric.HOP_RTT and sample.part is not None:
+                traces.setdefault(sample.seq, _Trace()).add(sample, piece.address)
+            elif sample.metric == Metric.RTT and sample.seq in traces:
+                traces[sample.seq].note(sample)
+        whole = {seq for seq, trace in traces.items() if trace.ended_well or piece.imported_from}
+        found = [traces.pop(seq).observation(piece) for seq in whole if traces[seq].hops]
+        self._keep(piece.id, {seq: one for seq, one in traces.items() if seq not in whole})
+        return sorted(found, key=lambda one: one.started_unix_ns)
+
+    def _keep(self, name: str, traces: "dict[int, _Trace]") -> None:
+        if traces:
+            self._open[name] = dict(itertools.islice(reversed(traces.items()), MOST_TRACES))
+        while len(self._open) > MOST_MEASUREMENTS:
+            del self._open[next(iter(self._open))]
 
 
 def series_of(measurement: Measurement, protocol: str = "") -> PathSeries:
@@ -94,6 +122,8 @@ class _Trace:
         self.ended = 0
         self.confidence: float | None = None
         self.protocol = ""
+        self.ended_well = False
+        """Whether its sample of the destination has come."""
 
     def add(self, sample: Sample, address: str) -> None:
         """Take a packet on the way."""
@@ -106,6 +136,7 @@ class _Trace:
 
     def note(self, sample: Sample) -> None:
         """Take what the sample of the destination says of the whole."""
+        self.ended_well = True
         if sample.failure is None:
             self._span(sample)
         notes = sample.notes or {}
