@@ -5,11 +5,12 @@ A router forwards in hardware and answers in software, slowly and under a limit 
 hop, to the destination, loses at least as much.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pathbudget.analysis.proportion import clopper_pearson
+from pathbudget.analysis.routes.model import PathObservation, PathSeries
 
 
 class HopVerdict(StrEnum):
@@ -77,3 +78,73 @@ def _judged(hop: Hop, later: Sequence[Hop], *, reached: bool, confidence: float)
     if reached and min(persists) > 0:
         return JudgedHop(hop, HopVerdict.LOSS, min(persists))
     return JudgedHop(hop, HopVerdict.UNDECIDED, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class HopsToDestination:
+    """The hops of one series while its destination was at this hop limit (None: never reached)."""
+
+    series: PathSeries
+    destination: int | None
+    first_unix_ns: int
+    last_unix_ns: int
+    hops: tuple[JudgedHop, ...]
+
+
+def hop_verdicts(
+    observations: Iterable[PathObservation], confidence: float = 0.95
+) -> list[HopsToDestination]:
+    """What missing answers of each hop mean, counted over all flows, the series in their order.
+
+    Traces are judged together as long as the destination is at one hop limit: on a longer way a
+    packet with the old one dies before it, which is no loss. A trace that reached nobody counts
+    with those before it, whose destination it did not reach.
+    """
+    counts: dict[PathSeries, dict[int | None, _Counts]] = {}
+    distance: dict[PathSeries, int | None] = {}
+    for observation in sorted(observations, key=lambda one: one.started_unix_ns):
+        series = observation.series
+        reached = [len(one.hops) for one in observation.flows if one.reached and one.gap is None]
+        distance[series] = max(reached) if reached else distance.get(series)
+        by_distance = counts.setdefault(series, {})
+        known = by_distance.setdefault(distance[series], _Counts(observation.started_unix_ns))
+        known.add(observation)
+    return [
+        known.judged(series, destination, confidence)
+        for series, by_distance in counts.items()
+        for destination, known in by_distance.items()
+    ]
+
+
+@dataclass(slots=True)
+class _Counts:
+    first_unix_ns: int
+    last_unix_ns: int = 0
+    hops: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Packets sent and answered by hop limit."""
+
+    def add(self, observation: PathObservation) -> None:
+        self.last_unix_ns = observation.ended_unix_ns
+        for flow in observation.flows:
+            packets = zip(flow.sent, flow.answered, strict=False)
+            for limit, (sent, answered) in enumerate(packets, 1):
+                if flow.gap is not None and limit == len(flow.hops):
+                    continue  # a last try from far away: nobody knows at which hop
+                before = self.hops.get(limit, (0, 0))
+                self.hops[limit] = (before[0] + sent, before[1] + answered)
+
+    def judged(
+        self, series: PathSeries, destination: int | None, confidence: float
+    ) -> HopsToDestination:
+        hops = [
+            Hop(limit, sent, answered)
+            for limit, (sent, answered) in sorted(self.hops.items())
+            if sent and (destination is None or limit <= destination)
+        ]
+        return HopsToDestination(
+            series,
+            destination,
+            self.first_unix_ns,
+            self.last_unix_ns,
+            judge_hops(hops, reached=destination is not None, confidence=confidence),
+        )

@@ -64,7 +64,8 @@ class Network:
         )
         if not reached:
             hops[-1] = frozenset()
-        return FlowPath(flow, tuple(hops), reached, answered=answered)
+        sent = (packets,) * length
+        return FlowPath(flow, tuple(hops), reached, sent=sent, answered=answered)
 
     def packet(self, flow: int) -> list[str]:
         row = [hop for part in self.parts for hop in part.way(flow, self.rng)]
