@@ -56,7 +56,7 @@ $(VENV)/.development: pyproject.toml
 
 fuzz: setup  ## every codec against coverage-guided garbage; FUZZ_OPTIONS="--seconds 600"
 	@$(PIP) install --quiet --group fuzz
-	@$(BIN)/python tests/fuzzing.py $(FUZZ_OPTIONS)
+	@PYTHONPATH=. $(BIN)/python tests/fuzzing.py $(FUZZ_OPTIONS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-output
