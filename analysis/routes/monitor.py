@@ -30,7 +30,7 @@ from pathbudget.analysis.routes.model import (
     RouteEvent,
 )
 from pathbudget.analysis.routes.moved_lines import Lines
-from pathbudget.analysis.routes.observations import observations_of
+from pathbudget.analysis.routes.observations import Observer
 from pathbudget.analysis.routes.outages import OutageWatch
 from pathbudget.analysis.routes.route_events import RouteWatch
 from pathbudget.analysis.routes.route_intake import PATIENCE_NS
@@ -87,6 +87,7 @@ class RouteMonitor:
         self.with_changes = with_changes
         self._catalogue = catalogue
         self._tiers = tiers_of(catalogue, tiers) if catalogue is not None else ()
+        self._traces = Observer()
         self._routes = RouteWatch(origins=origins, flap_ns=self.options.flap_ns)
         self._addresses: dict[str, str] = {}
         self._table = self.options.table(watch_of(catalogue, {}))
@@ -102,7 +103,7 @@ class RouteMonitor:
     def see(self, measurement: Measurement) -> list[Incident]:
         """Take a measurement, or the next samples of one. Those of a series in order of time."""
         self._know(measurement)
-        for observation in observations_of(measurement):
+        for observation in self._traces.see(measurement):
             self._take(self._routes.see(observation))
             pending = self._routes.pending()
             self._stale |= pending != self._pending
