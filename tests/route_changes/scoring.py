@@ -18,6 +18,8 @@ class Injected(NamedTuple):
     until_unix_ns: int | None
     causes: frozenset[Cause]
     cost_ns: tuple[float, ...] = ()
+    done_unix_ns: int | None = None
+    """Where it took a while: when it had happened altogether."""
     slow: bool = False
     """It swells: its beginning is when anybody can notice it, within its first half."""
 
@@ -98,7 +100,8 @@ def _judge(result: Score, event: Injected, incident: Incident, off: int, interva
 def _off(event: Injected, incident: Incident) -> int:
     """By how much the window of the incident misses the time of the event; 0: it holds it."""
     first, last = incident.window
-    return max(0, first - event.at_unix_ns, event.at_unix_ns - last)
+    done = event.at_unix_ns if event.done_unix_ns is None else event.done_unix_ns
+    return max(0, first - done, event.at_unix_ns - last)
 
 
 def _tolerance(event: Injected, interval_ns: int) -> int:

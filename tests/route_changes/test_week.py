@@ -83,7 +83,7 @@ def test_the_monitor_tells_each_once_as_it_begins_and_once_as_it_is_over() -> No
     batch = evaluate_routes(same.measurements(), same.updates(), options=COMPRESSED).incidents
     last = {one.cause: one for one in over}
     assert set(last) == {one.cause for one in batch}
-    for one in batch:
-        off = abs(last[one.cause].window.by_unix_ns - one.window.by_unix_ns)
-        assert off <= 10 * SECOND, one.cause
+    for known in batch:
+        off = abs(last[known.cause].window.by_unix_ns - known.window.by_unix_ns)
+        assert off <= 10 * SECOND, known.cause
     assert score(truth(week), [*last.values()], INTERVAL).recall == 1

@@ -172,6 +172,7 @@ class Week:
     def _trace(self, region: str, site: str, number: int, time: float) -> Iterator[Sample]:
         flutter = self._on("flutter", time) is not None
         carrier = "2" if self.by_b(region, time) else "1"
+        end: float | None = None
         for flow in range(FLOWS):
             way = (flow + (number if flutter else 0)) % 2
             hops = [f"10.{region[1]}.0.1", f"10.{carrier}1.{way}.1", f"10.{carrier}2.0.1"]

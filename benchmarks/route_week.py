@@ -1,0 +1,210 @@
+"""A week of trouble, compressed into two minutes, in the lab: what is said of it beside the truth.
+
+    .venv/bin/python benchmarks/route_week.py --seeds 20 [--first 1] [--keep DIR]
+
+Real BGP speakers (BIRD), real kernels, real probes: for each seed `pathbudget lab run` plays other
+events (`--week SEED`) while `pathbudget run` measures (ICMP over 16 flows every 10 ms, traces every
+2 s) and `pathbudget bgp run` listens. Then the store is evaluated and every incident is held
+against the lab's ledger: reported once, in time, by a right name, at a cost whose interval holds
+the truth; and nothing else. `--simulated` does the same with tests/route_changes/week.py, in
+seconds a seed. Figures: docs/accuracy.md.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.route_changes.lab_truth import injected_of  # noqa: E402
+from tests.route_changes.scoring import Score, score  # noqa: E402
+
+from pathbudget.agents.lab.ledger import Ledger  # noqa: E402
+from pathbudget.analysis.routes.model import Incident  # noqa: E402
+
+EXAMPLES = ROOT / "examples" / "lab"
+SCALE = 0.05
+SECOND = 1_000_000_000
+INTERVAL_NS = 10_000_000
+SLACK_NS = 150_000_000
+"""Until an order to the lab has reached its link process, and the probe has come round."""
+
+CAMPAIGN = """
+name = "week"
+catalogue = "{catalogue}"
+duration = "{seconds}s"
+seed = {seed}
+
+[limits]
+packets_per_second = 3000
+packets_per_second_per_target = 2000
+
+{vantages}
+[[probe]]
+kind = "icmp"
+families = ["ipv4"]
+interval = "10ms"
+schedule = "periodic"
+flows = 16
+
+[[probe]]
+kind = "trace"
+families = ["ipv4"]
+interval = "2s"
+max_packets = 250
+"""
+VANTAGE = '[[vantage]]\nname = "{0}"\nregion = "{0}"\nnamespace = "lab:{0}"\n\n'
+FEEDS = """
+catalogue = ["{catalogue}"]
+settle = "60s"
+
+[[feed]]
+name = "feed"
+kind = "session"
+listen = "{address}:{port}"
+peer = "{peer}"
+peer_asn = {peer_asn}
+local_asn = {asn}
+router_id = "{address}"
+families = ["ipv4"]
+hold_time = "3s"
+"""
+
+
+def inside(folder: Path, seed: int, seconds: int) -> None:
+    """In the lab: hear BGP and measure at once."""
+    from pathbudget.agents.lab import namespaces
+    from pathbudget.agents.lab.session import current
+
+    lab = current()
+    assert lab is not None
+    catalogue = EXAMPLES / "routes-catalogue.toml"
+    vantages = "".join(VANTAGE.format(name) for name in ("west", "east", "north"))
+    campaign = CAMPAIGN.format(catalogue=catalogue, seconds=seconds, seed=seed, vantages=vantages)
+    (folder / "campaign.toml").write_text(campaign)
+    listener = lab.listeners["feed"]
+    values = {
+        "catalogue": catalogue, "address": listener.address, "port": listener.port,
+        "peer": listener.peer_address, "peer_asn": listener.peer_asn, "asn": listener.asn,
+    }  # fmt: skip
+    (folder / "feeds.toml").write_text(FEEDS.format(**values))
+    program = [str(Path(sys.executable).with_name("pathbudget"))]
+    with Path(lab.nodes[listener.at].namespace).open() as there, namespaces.inside(there.fileno()):
+        feed = subprocess.Popen(
+            [*program, "bgp", "run", "feeds.toml", "--store", "store"],
+            cwd=folder,
+            stdout=(folder / "feed.txt").open("w"),
+            stderr=subprocess.STDOUT,
+        )
+    run = subprocess.run(
+        [*program, "run", "campaign.toml", "--store", "store"],
+        cwd=folder, stdout=(folder / "run.txt").open("w"), stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    feed.send_signal(signal.SIGTERM)
+    feed.wait(20)
+    sys.exit(run.returncode)
+
+
+def one_week(seed: int, folder: Path, seconds: int) -> tuple[Score, list[Incident], Ledger]:
+    program = str(Path(sys.executable).with_name("pathbudget"))
+    truth = str(folder / "truth.json")
+    command = [
+        program, "lab", "run", str(EXAMPLES / "routes.toml"), "--ledger", truth,
+        "--week", str(seed), "--", sys.executable, __file__, "--inside", str(folder),
+        "--first", str(seed), "--seconds", str(seconds),
+    ]  # fmt: skip
+    with (folder / "lab.txt").open("w") as log:
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+    return judged(folder)
+
+
+def judged(folder: Path) -> tuple[Score, list[Incident], Ledger]:
+    """Evaluate what is in a folder, and score it."""
+    from pathbudget.agents.bgp.feeds_file import load_feeds
+    from pathbudget.agents.routes.evaluation import RouteWish, routes_of_store
+    from pathbudget.agents.store.parquet import Store
+    from pathbudget.sites.catalogue_file import load_catalogue
+    from pathbudget.sites.prefixes import load_prefix_table
+
+    ledger = Ledger.decode((folder / "truth.json").read_bytes())
+    wish = RouteWish(time_scale=SCALE, feeds=load_feeds(folder / "feeds.toml"))
+    catalogue = load_catalogue([EXAMPLES / "routes-catalogue.toml"])
+    origins = load_prefix_table(EXAMPLES / "routes-prefixes.csv")
+    report = routes_of_store(Store(folder / "store"), wish, catalogue, origins)
+    truth = injected_of(ledger)
+    return score(truth, report.incidents, INTERVAL_NS + SLACK_NS), [*report.incidents], ledger
+
+
+def show(
+    seed: int, result: Score, incidents: list[Incident], ledger: Ledger, *, all_: bool
+) -> None:
+    word = "as injected" if result.is_perfect else "with faults"
+    print(f"seed {seed}: {len(result.found)} of {result.injected} found, {word}", flush=True)
+    for name in ("missed", "twice", "false", "late", "wrong_cause", "wrong_cost"):
+        for text in getattr(result, name):
+            print(f"    {name}: {text}")
+    if not all_:
+        return
+    for entry in ledger.entries:
+        start = entry.start
+        at = "-" if start is None else f"{(start.began_unix_ns - ledger.began_unix_ns) / 1e9:.2f}"
+        pairs = ", ".join(
+            f"{one.region}>{one.site} {one.before.rtt_ms}>{one.after.rtt_ms}"
+            for one in entry.effects
+        )
+        print(f"    true {at:>7} s {entry.kind} {entry.subject}: {'/'.join(entry.causes)} {pairs}")
+    for one in incidents:
+        first, last = ((when - ledger.began_unix_ns) / 1e9 for when in one.window)
+        cost = (
+            ""
+            if one.cost is None
+            else f"{one.cost.low_ns / 1e6:.2f}..{one.cost.high_ns / 1e6:.2f} ms"
+        )
+        pairs = ", ".join(sorted({f"{each.region}>{each.site}" for each in one.series}))
+        when = f"{first:.2f}..{last:.2f} s"
+        print(f"    said {when} {one.cause} {cost} {one.blamed}: {one.reason} {pairs}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=114)
+    parser.add_argument("--keep", type=Path, help="keep stores and ledgers there")
+    parser.add_argument("--again", type=Path, help="judge what was kept there, measure nothing")
+    parser.add_argument("--all", action="store_true", help="print truth and incidents")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        inside(options.inside, options.first, options.seconds)
+    total = Score()
+    for seed in range(options.first, options.first + options.seeds):
+        kept = options.again or options.keep
+        folder = kept / f"week-{seed}" if kept else Path(tempfile.mkdtemp())
+        folder.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        if options.again:
+            result, incidents, ledger = judged(folder)
+        else:
+            result, incidents, ledger = one_week(seed, folder, options.seconds)
+        show(seed, result, incidents, ledger, all_=options.all)
+        print(f"    {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}", flush=True)
+        total.add(result)
+        if not kept:
+            shutil.rmtree(folder)
+    print(
+        f"precision {total.precision:.3f}, recall {total.recall:.3f} of {total.injected}; "
+        f"twice {len(total.twice)}, false {len(total.false)}, late {len(total.late)}, "
+        f"wrong name {len(total.wrong_cause)}, wrong cost {len(total.wrong_cost)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

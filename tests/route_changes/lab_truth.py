@@ -1,0 +1,30 @@
+"""The lab's ledger as what must be reported."""
+
+from tests.route_changes.scoring import Injected
+
+from pathbudget.agents.lab.ledger import Entry, Ledger
+from pathbudget.analysis.routes.model import Cause
+
+
+def injected_of(ledger: Ledger) -> list[Injected]:
+    """Everything that happened, with what it may be called and what it cost the pairs it met."""
+    return [_injected(one) for one in ledger.entries if one.start is not None]
+
+
+def _injected(entry: Entry) -> Injected:
+    start, end = entry.start, entry.end
+    assert start is not None
+    costs = [
+        (one.after.rtt_ms - one.before.rtt_ms) * 1e6
+        for one in entry.effects
+        if one.after.rtt_ms is not None and one.before.rtt_ms is not None
+    ]
+    return Injected(
+        name=f"{entry.kind} {entry.subject}",
+        at_unix_ns=start.began_unix_ns,
+        until_unix_ns=None if end is None else end.done_unix_ns,
+        causes=frozenset(Cause(word) for word in entry.causes),
+        cost_ns=tuple(cost for cost in costs if abs(cost) >= 100_000),
+        done_unix_ns=start.settled_unix_ns or start.done_unix_ns,
+        slow=entry.kind == "queue",
+    )
