@@ -25,6 +25,7 @@ from pathbudget.agents.cli.report import (
 from pathbudget.agents.cli.store import SinceOption, UntilOption
 
 if TYPE_CHECKING:
+    from pathbudget.agents.bgp.plans import BgpPlan
     from pathbudget.agents.routes.evaluation import RouteWish
     from pathbudget.agents.store.parquet import Store
     from pathbudget.analysis.routes.model import RouteReport
@@ -54,6 +55,14 @@ ExitOption = Annotated[
 FollowOption = Annotated[
     bool, typer.Option("--follow", "-f", help="Watch the store; tell each incident once.")
 ]
+FeedsOption = Annotated[
+    Path | None,
+    typer.Option("--feeds", metavar="FILE", help="File of BGP feeds: what is expected of each."),
+]
+ScaleOption = Annotated[
+    float,
+    typer.Option("--time-scale", min=0.001, max=10, help="For labs in which time is compressed."),
+]
 EveryOption = Annotated[str, typer.Option("--every", help="Between looks of --follow.")]
 
 
@@ -71,6 +80,7 @@ def routes(
     campaign: CampaignOption = None,
     prefixes: PrefixesOption = None,
     updates: UpdatesOption = True,
+    feeds: FeedsOption = None,
     catalogue: CatalogueOption = None,
     tier: TierOption = None,
     paths: PathsOption = False,
@@ -79,6 +89,7 @@ def routes(
     exit_code: ExitOption = False,
     follow: FollowOption = False,
     every: EveryOption = "10s",
+    time_scale: ScaleOption = 1.0,
 ) -> None:
     """Which way packets go: what is stable, what moved, who moved it and what it cost.
 
@@ -98,6 +109,8 @@ def routes(
         series=tuple(series or ()),
         updates=updates,
         tiers=tuple(tier) if tier else None,
+        time_scale=time_scale,
+        feeds=_feeds(feeds),
     )
     if follow:
         _follow(opened, wish, the_catalogue, table, every=every, as_json=as_json)
@@ -148,6 +161,14 @@ def _evaluated(
     return report
 
 
+def _feeds(file: Path | None) -> "BgpPlan | None":
+    if file is None:
+        return None
+    from pathbudget.agents.bgp.feeds_file import load_feeds
+
+    return load_feeds(file)
+
+
 def _check_output(html: Path | None) -> None:
     """Complain about the page before the long work, not after it."""
     if html is None:
@@ -159,12 +180,12 @@ def _check_output(html: Path | None) -> None:
 
 
 def _write_page(file: Path, report: "RouteReport") -> None:
-    from pathbudget.agents.routes.table import summary_words
+    from pathbudget.agents.routes.table import summary_parts
     from pathbudget.analysis.report.html import render_routes_html
     from pathbudget.analysis.report.words import utc
 
     written = f"written {utc(int(datetime.now(UTC).timestamp()) * 1_000_000_000)}"
-    page = render_routes_html(report, "Routes", (summary_words(report), written))
+    page = render_routes_html(report, "Routes", (*summary_parts(report), written))
     write_whole(file, page.encode())
     typer.echo(f"{file}: page of routes", err=True)
 

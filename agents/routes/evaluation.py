@@ -14,8 +14,11 @@ from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.prefixes import Origins
 
 if TYPE_CHECKING:
+    from pathbudget.agents.bgp.plans import BgpPlan
     from pathbudget.agents.store.reading import Selection
     from pathbudget.agents.store.update_files import UpdateSelection
+    from pathbudget.analysis.routes.evaluate import RouteOptions
+    from pathbudget.analysis.routes.level_shifts import ShiftOptions
     from pathbudget.analysis.routes.model import RouteReport
 
 TRACE = "trace"
@@ -45,6 +48,10 @@ class RouteWish:
     series: tuple[str, ...] = ()
     updates: bool = True
     tiers: tuple[str, ...] | None = None
+    time_scale: float = 1.0
+    """Times by which things belong together are multiplied by it; for labs that compress time."""
+    feeds: "BgpPlan | None" = None
+    """What is expected of BGP feeds, and RPKI."""
 
     def wants(self, measurement: Measurement) -> bool:
         """Whether its series was asked for."""
@@ -67,6 +74,7 @@ def routes_of_store(
     """
     require("analysis", "numpy", "scipy")
     from pathbudget.analysis.routes.evaluate import evaluate_routes
+    from pathbudget.analysis.routes.level_shifts import BATCH
 
     return evaluate_routes(
         measurements_of(store, wish),
@@ -74,6 +82,25 @@ def routes_of_store(
         catalogue=catalogue,
         tiers=wish.tiers,
         origins=origins,
+        options=options_of(wish, BATCH),
+    )
+
+
+def options_of(wish: RouteWish, shifts: "ShiftOptions") -> "RouteOptions":
+    """How to judge. Raises ConfigError for an RPKI file that cannot be read."""
+    from pathbudget.analysis.routes.evaluate import RouteOptions
+    from pathbudget.analysis.routes.incidents import JoinOptions
+    from pathbudget.sites.rpki import load_vrps
+
+    usual, scale, plan = RouteOptions(), wish.time_scale, wish.feeds
+    settle_ns = plan.settle_ns if plan else usual.settle_ns
+    return RouteOptions(
+        join=JoinOptions().scaled(scale),
+        shifts=shifts,
+        flap_ns=round(usual.flap_ns * scale),
+        settle_ns=round(settle_ns * scale),
+        feeds={one.name: one.rules for one in plan.feeds} if plan else {},
+        vrps=load_vrps(plan.vrps) if plan and plan.vrps else None,
     )
 
 

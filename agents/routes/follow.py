@@ -2,13 +2,14 @@
 
 import sys
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import msgspec
 from rich.console import Console
 
-from pathbudget.agents.routes.evaluation import RouteWish
+from pathbudget.agents.routes.evaluation import RouteWish, options_of
 from pathbudget.agents.routes.following import GrowingStore, Looks
 from pathbudget.agents.routes.table import incident_lines
 from pathbudget.analysis.report.route_json import incident_object
@@ -30,6 +31,13 @@ class Monitor(Protocol):
         """Take a BGP update."""
         ...
 
+    def advance(self, now_unix_ns: int) -> Iterable[Incident]:
+        """It is so late now."""
+        ...
+
+
+LIVES_NS = 60_000_000_000
+
 
 def follow(
     store: GrowingStore,
@@ -45,25 +53,36 @@ def follow(
     pause = threading.Event()
     try:
         while True:
-            for incident in news(looks, monitor):
+            for incident in news(looks, monitor, time.time_ns()):
                 say(incident, as_json=as_json)
             pause.wait(every_ns / 1e9)
     except KeyboardInterrupt:
         return
 
 
-def news(looks: Looks, monitor: Monitor) -> Iterable[Incident]:
-    """One look, and what the monitor says of it."""
+def news(looks: Looks, monitor: Monitor, now_unix_ns: int) -> Iterator[Incident]:
+    """One look, and what the monitor says of it.
+
+    Silence is news too, as long as anything is measured: time goes on for the monitor while the
+    newest measurement is younger than `LIVES_NS`.
+    """
     for one in looks.look():
-        yield from monitor.hear(one) if isinstance(one, RouteUpdate) else monitor.see(one)
+        if isinstance(one, RouteUpdate):
+            yield from monitor.hear(one)
+        else:
+            yield from monitor.see(one)
+    if looks.newest_unix_ns > now_unix_ns - LIVES_NS:
+        yield from monitor.advance(now_unix_ns)
 
 
 def new_monitor(wish: RouteWish, catalogue: Catalogue, origins: Origins | None) -> Monitor:
     """That of `analysis`."""
+    from pathbudget.analysis.routes.level_shifts import WATCH
     from pathbudget.analysis.routes.monitor import RouteMonitor
 
-    monitor: Monitor = RouteMonitor(catalogue=catalogue, tiers=wish.tiers, origins=origins)
-    return monitor
+    return RouteMonitor(
+        catalogue=catalogue, tiers=wish.tiers, origins=origins, options=options_of(wish, WATCH)
+    )
 
 
 def say(incident: Incident, *, as_json: bool) -> None:

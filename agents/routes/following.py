@@ -4,6 +4,7 @@ Journals of campaigns that run are read line by line (tail.py), so that news is 
 itself; tables have what was written by other hosts, and before. Memory: the ids of the last hour.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -67,14 +68,19 @@ class Looks:
         self._wish = wish
         self._tail = Tail()
         self._seen, self._heard = Known(), Known()
+        self.newest_unix_ns = 0
+        """When the latest sample that was met was sent."""
 
     def look(self) -> Iterator[RouteUpdate | Measurement]:
         """What is new since the last look: BGP updates, pieces out of journals, measurements."""
         yield from self._updates()
-        for one in self._tail.look(self._store.spool):
-            if self._wish.wants(one):
-                yield one
-        yield from self._measurements()
+        for one in itertools.chain(self._pieces(), self._measurements()):
+            latest = max((sample.sent_unix_ns for sample in one.samples), default=0)
+            self.newest_unix_ns = max(self.newest_unix_ns, latest)
+            yield one
+
+    def _pieces(self) -> Iterator[Measurement]:
+        return (one for one in self._tail.look(self._store.spool) if self._wish.wants(one))
 
     def _updates(self) -> Iterator[RouteUpdate]:
         for one in updates_of(self._store, self._wish, self._heard.since_ns):

@@ -7,16 +7,22 @@ from rich.text import Text
 
 from pathbudget.analysis.report.route_words import (
     breaches,
+    briefly,
+    by_name,
     cause_words,
     cost_words,
     evidence_words,
     is_open,
     lasting,
     line_words,
+    over_words,
+    rate_words,
+    reason_words,
     route_text,
     series_detail,
     series_name,
     window_words,
+    worst_first,
 )
 from pathbudget.analysis.report.words import counted, utc
 from pathbudget.analysis.routes.model import (
@@ -33,6 +39,8 @@ NARROWEST = 60
 MOST_SERIES = 3
 """Series of an incident that are named; the rest are counted."""
 MOST_EVIDENCE = 6
+MOST_LINES = 4
+"""Budget lines of an incident that are spelt out, those whose verdict changed first."""
 COLUMNS = {"seen": 6, "dominant": 8, "stays": 8, "changes/day": 16, "bits": 5, "flutter": 7}
 GIVEN_UP = ("flutter", "bits", "stays", "seen")
 """Columns that a narrow terminal lacks, the first one first."""
@@ -54,6 +62,12 @@ def report_lines(report: RouteReport, width: int, *, paths: bool = False) -> Ite
 
 def summary_words(report: RouteReport) -> str:
     """``6 series, 4 changes of route, 233 flutters; 3 incidents, 1 still so.``"""
+    when, calm, incidents = summary_parts(report)
+    return f"{when}: {calm}; {incidents}."
+
+
+def summary_parts(report: RouteReport) -> tuple[str, str, str]:
+    """How much and when, what load balancers and routes did, what happened."""
     times = [one.first_unix_ns for one in report.stability]
     times += [one.last_unix_ns for one in report.stability]
     changes = sum(one.changes for one in report.stability)
@@ -61,9 +75,9 @@ def summary_words(report: RouteReport) -> str:
     when = f", {utc(min(times))[:-7]} to {utc(max(times))[:-7]} UTC" if times else ""
     flutters = counted(sum(one.flutters for one in report.stability), "flutter")
     return (
-        f"{counted(len(report.stability), 'series', 'series')}{when}: "
-        f"{counted(changes, 'change')} of route, {flutters}; "
-        f"{counted(len(report.incidents), 'incident')}, {still} still so."
+        f"{counted(len(report.stability), 'series', 'series')}{when}",
+        f"{counted(changes, 'change')} of route, {flutters}",
+        f"{counted(len(report.incidents), 'incident')}, {still} still so",
     )
 
 
@@ -89,17 +103,19 @@ def _incidents(incidents: Sequence[Incident], width: int) -> Iterator[Text]:
 
 def incident_lines(one: Incident, width: int) -> Iterator[Text]:
     """One incident: when, what, cost; who and why; lines that moved; evidence."""
-    state = "still so" if one.over is None else f"over by {utc(one.over.by_unix_ns)[5:16]}"
     cost = f", {cost_words(one.cost)}" if one.cost is not None else ""
-    head = f"{window_words(one.window)}  {cause_words(one.cause)}{cost}, {state}"
+    head = f"{window_words(one.window)}  {cause_words(one.cause)}{cost}, {over_words(one)}"
     yield from _wrapped(head, width, "bold red" if is_open(one) else "bold", hang=4)
     if one.series:
         yield from _wrapped(_whose(one.series), width, indent=2)
     blamed = f"Blamed: {one.blamed}. " if one.blamed else ""
-    yield from _wrapped(f"{blamed}{one.reason}", width, indent=2)
-    for line in one.lines:
+    yield from _wrapped(f"{blamed}{reason_words(one)}", width, indent=2)
+    for line in worst_first(one.lines)[:MOST_LINES]:
         style = "red" if breaches(line) else ""
         yield from _wrapped(f"budget: {line_words(line)}", width, style, indent=2, hang=2)
+    left = len(one.lines) - MOST_LINES
+    if left > 0:
+        yield from _wrapped(f"budget: {left} more lines moved", width, indent=2)
     for evidence in one.evidence[:MOST_EVIDENCE]:
         yield from _wrapped(f"- {evidence_words(evidence)}", width, "dim", indent=2, hang=2)
     left = len(one.evidence) - MOST_EVIDENCE
@@ -143,7 +159,7 @@ def _stability(stability: Sequence[RouteStability], width: int, *, paths: bool) 
     yield Text("Stability of routes", "bold")
     heads = "".join(f" {name:>{size}}" for name, size in columns.items())
     yield Text(f"{'series':<{room}}{heads}", "bold")
-    for one in stability:
+    for one in sorted(stability, key=lambda one: by_name(one.series)):
         yield from _stability_lines(one, room, columns, width, paths=paths)
     yield from _wrapped(_legend(stability, columns), width, "dim")
 
@@ -160,7 +176,7 @@ def _stability_lines(
     cells = {
         "seen": f"{one.observations}",
         "dominant": f"{100 * first.prevalence:.1f}%" if first else "-",
-        "stays": lasting(first.mean_sojourn_ns) if first else "-",
+        "stays": briefly(first.mean_sojourn_ns) if first else "-",
         "changes/day": _changes(one),
         "bits": f"{one.entropy_bits:.2f}",
         "flutter": f"{one.flutters}",
@@ -191,11 +207,8 @@ def _taken(columns: Mapping[str, int]) -> int:
 
 def _changes(one: RouteStability) -> str:
     """Per day, with the interval: ``0.57 (0.16-1.46)``."""
-    return f"{_rate(one.changes_per_day)} ({_rate(one.changes_low)}-{_rate(one.changes_high)})"
-
-
-def _rate(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+    low, high = rate_words(one.changes_low), rate_words(one.changes_high)
+    return f"{rate_words(one.changes_per_day)} ({low}-{high})"
 
 
 MEANINGS = {

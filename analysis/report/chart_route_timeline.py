@@ -15,10 +15,12 @@ from pathbudget.analysis.report.chart import (
     base_layout,
     label,
 )
-from pathbudget.analysis.report.route_words import cause_words, series_name
+from pathbudget.analysis.report.route_words import by_name, cause_words, series_name, touches
 from pathbudget.analysis.routes.model import Incident, RouteReport, Timeline
 
 MOST_VIEWS = 24
+LONGEST_IDLE = 4
+"""Buckets without a packet that a line is drawn over."""
 BAND, FAIL_INK = "rgba(11,90,138,0.22)", "#b3420e"
 MOMENT = "rgba(179,66,14,0.75)"
 STATE = "rgba(179,66,14,0.09)"
@@ -29,7 +31,8 @@ Numbers = Mapping[int, int]
 def route_timeline(report: RouteReport) -> Chart:
     """A view per series; incidents carry the number that they have in the table."""
     numbers = {id(one): number for number, one in enumerate(in_order(report.incidents), 1)}
-    shown = [one for one in report.timelines if one.starts_unix_ns][:MOST_VIEWS]
+    known = [one for one in report.timelines if one.starts_unix_ns]
+    shown = sorted(known, key=lambda one: by_name(one.series))[:MOST_VIEWS]
     titles = _titles(shown)
     views = [
         View(titles[n], _traces(one), _layout(one, report.incidents, numbers), height=400)
@@ -71,9 +74,24 @@ def _ms(value: float | None) -> float | None:
     return None if value is None else round(value / 1e6, 4)
 
 
+def _looked(one: Timeline) -> list[int]:
+    """Buckets to draw. A short one in which nothing was sent is no gap: nobody looked."""
+    kept: list[int] = []
+    idle: list[int] = []
+    for index, n in enumerate(one.n):
+        idle = [] if n else [*idle, index]
+        if n or len(idle) == LONGEST_IDLE:
+            kept += idle or [index]
+        elif len(idle) > LONGEST_IDLE:
+            kept.append(index)
+    return kept
+
+
 def _traces(one: Timeline) -> list[Trace]:
-    times = [_moment(start + one.bucket_ns // 2) for start in one.starts_unix_ns]
-    p50, p95 = [_ms(v) for v in one.p50_ns], [_ms(v) for v in one.p95_ns]
+    looked = _looked(one)
+    times = [_moment(one.starts_unix_ns[n] + one.bucket_ns // 2) for n in looked]
+    p50, p95 = [_ms(one.p50_ns[n]) for n in looked], [_ms(one.p95_ns[n]) for n in looked]
+    sent = [one.n[n] for n in looked]
     band_x, band_y = _band(times, p50, p95)
     quiet: Trace = {"hoverinfo": "skip", "line": {"width": 0}, "type": "scatter", "mode": "lines"}
     hover = "%{x|%m-%d %H:%M} UTC<br>p50 %{y} ms, p95 %{customdata[0]} ms<br>"
@@ -84,14 +102,14 @@ def _traces(one: Timeline) -> list[Trace]:
             "mode": "lines",
             "x": times,
             "y": p50,
-            "customdata": [list(pair) for pair in zip(p95, one.n, strict=True)],
+            "customdata": [list(pair) for pair in zip(p95, sent, strict=True)],
             "line": {"color": ACCENT, "width": 1.6},
             "hovertemplate": hover + "%{customdata[1]} sent<extra></extra>",
         },
         {
             "type": "bar",
             "x": times,
-            "y": [round(100 * share, 3) for share in one.loss],
+            "y": [round(100 * share, 3) for share in (one.loss[n] for n in looked)],
             "yaxis": "y2",
             "marker": {"color": FAIL_INK},
             "width": one.bucket_ns / 1e6,
@@ -125,7 +143,7 @@ def _layout(one: Timeline, incidents: Sequence[Incident], numbers: Numbers) -> L
     touching = [
         incident
         for incident in incidents
-        if one.series in incident.series
+        if touches(incident, one.series)
         and incident.window.by_unix_ns >= begin
         and incident.window.after_unix_ns <= end
     ]

@@ -68,7 +68,8 @@ class PathGraph:
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     flows: int
-    changed: bool = False
+    changed_unix_ns: int | None = None
+    """When the change that is marked had happened."""
 
     @property
     def rows(self) -> int:
@@ -120,7 +121,8 @@ def path_graph(latest: PathObservation, events: Iterable[RouteEvent] = ()) -> Pa
         Link(limit, start, end, flows, marks.get((limit, start, end), Mark.KEPT))
         for (limit, start, end), flows in sorted(seen.links.items())
     )
-    return PathGraph(latest.series, nodes, links, len(latest.flows), bool(marks))
+    changed = change.window.by_unix_ns if change and marks else None
+    return PathGraph(latest.series, nodes, links, len(latest.flows), changed)
 
 
 def _count(latest: PathObservation) -> _Seen:

@@ -79,6 +79,17 @@ def series_name(series: PathSeries) -> str:
     return f"{series.region or series.vantage} > {series.site or series.target or series.address}"
 
 
+def by_name(series: PathSeries) -> tuple[str, ...]:
+    """Order of rows and pictures: by region, site, vantage, address."""
+    return (series_name(series), series.vantage, series.address, series.protocol)
+
+
+def touches(incident: Incident, series: PathSeries) -> bool:
+    """Whether it is about this path, whichever probe noticed it."""
+    mine = (series.vantage, series.address)
+    return any((one.vantage, one.address) == mine for one in incident.series)
+
+
 def series_detail(series: PathSeries) -> str:
     """What tells it from others of the same pair: vantage, address, protocol."""
     vantage = "" if series.vantage in ("", series.region) else f"from {series.vantage} "
@@ -144,6 +155,13 @@ def breaches(line: MovedLine) -> bool:
     return line.verdict_after == Verdict.FAIL
 
 
+def worst_first(lines: Iterable[MovedLine]) -> list[MovedLine]:
+    """Those whose verdict changed for the worse first, then those that fail anyway."""
+    return sorted(
+        lines, key=lambda one: (one.verdict_before == one.verdict_after, not breaches(one))
+    )
+
+
 def breached(report: RouteReport) -> list[tuple[Incident, MovedLine]]:
     """Lines that incidents which are not over have broken."""
     return [
@@ -169,6 +187,38 @@ def lasting(duration_ns: float) -> str:
             rest = seconds % size // part
             return f"{seconds // size} {word}" + (f" {rest} {part_word}" if rest else "")
     return f"{seconds} s"
+
+
+def briefly(duration_ns: float) -> str:
+    """The same in at most seven columns: ``2d 6h``, ``1m 52s``."""
+    return (
+        lasting(duration_ns)
+        .replace(" min", "m")
+        .replace(" d", "d")
+        .replace(" h", "h")
+        .replace(" s", "s")
+    )
+
+
+def rate_words(value: float) -> str:
+    """``0.57``, ``42``, ``10k``."""
+    if value >= 1_000:
+        return f"{value / 1_000:.0f}k" if value >= 9_950 else f"{value / 1_000:.1f}k"
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def over_words(incident: Incident) -> str:
+    """``still so``, or until when at most: the time alone where it is the same day."""
+    if incident.over is None:
+        return "still so"
+    begun, over = utc(incident.window.by_unix_ns), utc(incident.over.by_unix_ns)
+    same_day = begun[:10] == over[:10]
+    return f"over by {over[11:19] if same_day else over[5:16]}"
+
+
+def reason_words(incident: Incident) -> str:
+    """Why somebody is blamed, as a sentence."""
+    return incident.reason[:1].upper() + incident.reason[1:]
 
 
 def prevalence_words(share: RouteShare) -> str:

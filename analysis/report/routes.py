@@ -1,6 +1,7 @@
 """The route page: incidents, delay over time with them, path graphs, stability, feeds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from pathbudget.analysis.report.chart_route_timeline import in_order
 from pathbudget.analysis.report.document import (
@@ -23,16 +24,21 @@ from pathbudget.analysis.report.route_svg import path_svg
 from pathbudget.analysis.report.route_words import (
     CAUSE_MEANINGS,
     breaches,
+    by_name,
     cause_words,
     cost_words,
     evidence_words,
     lasting,
     line_words,
+    over_words,
     prevalence_words,
+    rate_words,
+    reason_words,
     route_text,
     series_detail,
     series_name,
     window_words,
+    worst_first,
 )
 from pathbudget.analysis.report.words import counted, fine_ms, listed, utc
 from pathbudget.analysis.routes.model import (
@@ -47,7 +53,7 @@ from pathbudget.analysis.routes.model import (
 
 ROWS = 500
 MOST_DRAWN = 24
-MOST_SERIES, MOST_EVIDENCE = 4, 5
+MOST_SERIES, MOST_EVIDENCE, MOST_LINES = 4, 5, 4
 LEVELS = {Granularity.ADDRESS: "address", Granularity.ROUTER: "router", Granularity.AS: "AS"}
 FEED_TONES = {FeedState.LIVE: Tone.PASS, FeedState.STALE: Tone.UNDECIDED}
 
@@ -78,7 +84,7 @@ def _lead(report: RouteReport) -> tuple[Block, ...]:
     flutters = sum(one.flutters for one in report.stability)
     lead = (
         f"{counted(len(report.incidents), 'incident')} on "
-        f"{counted(len(report.stability), 'path')}, {len(still)} of them not over."
+        f"{counted(len(report.stability), 'path')}, {len(still)} of them still so."
     )
     calm = (
         f"Routes changed {counted(changes, 'time')}. Load balancers sent flows another way "
@@ -107,20 +113,21 @@ def _incident_blocks(report: RouteReport) -> tuple[Block, ...]:
 
 
 def _incident_row(number: int, one: Incident) -> Row:
-    over = "not over" if one.over is None else f"over by {utc(one.over.by_unix_ns)[:-4]}"
     series = [series_name(series) for series in one.series[:MOST_SERIES]]
     left = len(one.series) - MOST_SERIES
     more = (f"and {left} more",) if left > 0 else ()
     broken = any(breaches(line) for line in one.lines)
-    lines = tuple(line_words(line) for line in one.lines)
+    lines = tuple(line_words(line) for line in worst_first(one.lines)[:MOST_LINES])
+    unsaid = len(one.lines) - len(lines)
+    lines += (f"and {counted(unsaid, 'more line')}",) if unsaid > 0 else ()
     return (
         Cell(f"{number}. {cause_words(one.cause)}", (CAUSE_MEANINGS.get(one.cause, ""),)),
-        Cell(window_words(one.window), (over,)),
+        Cell(window_words(one.window), (over_words(one),)),
         cost_words(one.cost) if one.cost is not None else "not known",
         Cell(series[0], (*series[1:], *more)) if series else "-",
-        Cell(one.blamed or "nobody named", (one.reason,)),
+        Cell(one.blamed or "nobody named", (reason_words(one),)),
         Cell(
-            f"✕ {counted(len(lines), 'line')}" if broken else counted(len(lines), "line"),
+            f"✕ {counted(len(one.lines), 'line')}" if broken else counted(len(one.lines), "line"),
             lines,
             Tone.FAIL if broken else Tone.PLAIN,
         )
@@ -158,14 +165,14 @@ def _timeline_blocks(report: RouteReport) -> tuple[Block, ...]:
 def _path_blocks(report: RouteReport) -> tuple[Block, ...]:
     if not report.paths:
         return ()
-    graphs = [path_graph(one, report.events) for one in report.paths[:MOST_DRAWN]]
+    graphs = [path_graph(one, report.events) for one in _sorted(report.paths)[:MOST_DRAWN]]
     drawings = tuple(_drawing(one, report) for one in graphs)
     left = len(report.paths) - len(graphs)
     words = (
         "The latest trace of each, all flows merged; a link is as wide as the share of the flows "
         "that take it. Dashed circles did not answer, a square is the destination."
     )
-    if any(one.changed for one in graphs):
+    if any(one.changed_unix_ns for one in graphs):
         words += " Orange is new since the last change of path, grey and dashed is gone."
     if left > 0:
         words += f" {counted(left, 'more path')} in the JSON."
@@ -175,16 +182,25 @@ def _path_blocks(report: RouteReport) -> tuple[Block, ...]:
     )
 
 
+Named = TypeVar("Named", PathObservation, RouteStability)
+
+
+def _sorted(things: Iterable[Named]) -> list[Named]:
+    return sorted(things, key=lambda one: by_name(one.series))
+
+
 def _drawing(graph: PathGraph, report: RouteReport) -> Drawing:
     flows = counted(graph.flows, "flow")
     said = f"{series_name(graph.series)}: {graph.rows} hops, {flows}"
     svg, width = path_svg(graph, report.hop_names, f"Path graph, {said}; the table has the hops.")
     detail = f"{series_detail(graph.series)}, {flows}"
+    if graph.changed_unix_ns:
+        detail += f", changed {utc(graph.changed_unix_ns)}"
     return Drawing(series_name(graph.series), detail, svg, width)
 
 
 def _hop_table(report: RouteReport) -> Table:
-    rows = tuple(row for one in report.paths for row in _hop_rows(one, report))
+    rows = tuple(row for one in _sorted(report.paths) for row in _hop_rows(one, report))
     shown, note = shortened(rows, ROWS, "hops")
     heads = (
         column("Path"),
@@ -218,7 +234,7 @@ def _hop_rows(one: PathObservation, report: RouteReport) -> list[Row]:
 def _stability_blocks(report: RouteReport) -> tuple[Block, ...]:
     if not report.stability:
         return ()
-    shown, note = shortened(tuple(map(_stability_row, report.stability)), ROWS, "paths")
+    shown, note = shortened(tuple(map(_stability_row, _sorted(report.stability))), ROWS, "paths")
     heads = (
         column("Path"),
         number("Traces"),
@@ -239,20 +255,20 @@ def _stability_blocks(report: RouteReport) -> tuple[Block, ...]:
     return (
         Paragraph(words),
         Table("How stable each path is", heads, shown, note, stacked=True),
-        _route_table(report.stability),
+        _route_table(_sorted(report.stability)),
     )
 
 
 def _stability_row(one: RouteStability) -> Row:
     first = one.routes[0] if one.routes else None
-    low, high = f"{one.changes_low:.2f}", f"{one.changes_high:.2f}"
+    low, high = rate_words(one.changes_low), rate_words(one.changes_high)
     return (
         Cell(series_name(one.series), (series_detail(one.series),)),
         f"{one.observations:,}",
         Cell(prevalence_words(first), _as_path(one, 0)) if first else "-",
         f"{len(one.routes)}",
         lasting(first.mean_sojourn_ns) if first else "-",
-        Cell(f"{one.changes_per_day:.2f}", (f"{low} to {high}",)),
+        Cell(rate_words(one.changes_per_day), (f"{low} to {high}",)),
         f"{one.entropy_bits:.2f}",
         f"{one.flutters:,}",
     )

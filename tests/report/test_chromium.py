@@ -333,7 +333,7 @@ def test_paths_and_delay_are_drawn_and_nothing_is_cut_off(
     assert seen["overflowing"] == []
     assert routes["graphs"] == routes["squares"] == 4
     assert routes["lines"] >= 1
-    assert sorted(routes["numbers"]) == ["1", "2", "3", "4", "5"]
+    assert sorted(routes["numbers"]) == ["1", "3"]  # those of the first path
     assert routes["clipped"] == []
     hints = browser.evaluate(HINTS)
     assert all(hidden is not wide for hidden, wide in hints)

@@ -78,7 +78,7 @@ def test_the_graph_has_every_node_and_link_of_the_flows_and_no_other() -> None:
         (2, "b", "d", 2),
         (2, "c", "d", 1),
     }
-    assert (graph.rows, graph.columns, graph.changed) == (3, 2, False)
+    assert (graph.rows, graph.columns, graph.changed_unix_ns) == (3, 2, None)
 
 
 def test_silence_is_a_node_of_its_own_and_ends_after_one() -> None:
@@ -116,7 +116,7 @@ def test_flutter_and_changes_of_other_series_mark_nothing() -> None:
         replace(event, granularity=Granularity.AS),
         replace(event, back=Window(3, 4)),
     ):
-        assert not path_graph(observed(("a", "c")), [other]).changed
+        assert path_graph(observed(("a", "c")), [other]).changed_unix_ns is None
 
 
 def test_the_drawing_is_well_formed_and_shows_every_address_whatever_its_name() -> None:
@@ -142,7 +142,9 @@ def test_nothing_of_a_drawing_lies_outside_of_it() -> None:
 
 def test_numbers_of_incidents_on_the_timeline_are_those_of_the_table() -> None:
     report = make_report()
-    layout = route_timeline(report).views[0].layout
+    views = {view.label: view for view in route_timeline(report).views}
+    assert list(views) == sorted(views)
+    layout = views["tokyo &gt; frankfurt 10.3.0.9"].layout
     tagged = {one["text"]: one["hovertext"] for one in layout["annotations"]}
     (table,) = [
         block
@@ -161,6 +163,20 @@ def test_a_gap_in_the_data_is_a_gap_in_the_chart() -> None:
     assert None in p50
     assert None in view.data[0]["x"]
     assert max(view.data[2]["y"]) == 100
+
+
+def test_a_line_is_drawn_over_a_short_time_in_which_nobody_looked_and_no_longer_one() -> None:
+    (one,) = make_report(1).timelines
+    n = list(one.n)
+    n[10:12] = [0, 0]
+    n[30:40] = [0] * 10
+    p50 = [None if count == 0 else 1e6 for count in n]
+    idle = replace(one, n=tuple(n), p50_ns=tuple(p50), p95_ns=tuple(p50))
+    report = replace(make_report(1), timelines=(idle,))
+    drawn = route_timeline(report).views[0].data[1]["y"]
+    assert None not in drawn[:28]
+    assert drawn[28:38] == [None] * 10
+    assert len(drawn) == len(n) - 2
 
 
 def test_a_report_without_traces_has_no_route_section(evaluation: Evaluation) -> None:

@@ -66,7 +66,7 @@ def test_incidents_come_in_the_order_of_time(report: RouteReport) -> None:
 
 def test_stability_has_its_interval_and_says_what_it_cannot_see(report: RouteReport) -> None:
     text = joined(texts(report))
-    assert "96.7% 2 d 6 h 0.57 (0.16-1.46) 0.21 233" in text
+    assert "96.7% 2d 6h 0.57 (0.16-1.46) 0.21 233" in text
     assert "What left and came back within 5 min is unseen." in text
 
 
