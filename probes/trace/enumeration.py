@@ -13,6 +13,7 @@ Three ways, all hop by hop with the same flows at every hop limit, so that these
 `verification` tells a diamond from a path that changed under way and from balancing by packet.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -386,6 +387,10 @@ class Enumeration:
         hop = sights.hop(limit)
         if limit < self.rules.first_hop or hop.pending:
             return
+        if name[:1] == SILENT and not self._likely(name, limit, 1):
+            # Nobody is known there by an address: it takes flows known one hop before.
+            self._hunt(name[1:], limit - 1, missing, have, wants)
+            return
         known = max(1, sum(1 for _ in sights.named(limit)))
         share = max(have, 1) / known
         count = min(AT_ONCE, math.ceil(missing / share))
@@ -396,22 +401,32 @@ class Enumeration:
     def _fresh(self, name: str, limit: int, count: int) -> list[int]:
         """Flows not asked at a hop limit yet: first those known to pass who comes before `name`."""
         sights, hop = self.sights, self.sights.hop(limit)
-        before = {
-            sights.name(flow, limit - 1) for flow, one in sights.named(limit) if one == name
-        } - {None}
-        likely: list[int] = []
-        others: list[int] = []
+        chosen = self._likely(name, limit, count)
+        first = set(chosen)
+        rest: list[int] = []
         for flow in range(min(self.rules.flows, self._flows + count)):
-            if flow in hop.sights or not sights.live(flow, limit):
-                continue
-            where = sights.name(flow, limit - 1)
-            if where is None:
-                others.append(flow)
-            elif where in before and not sights.ended_at(flow, limit - 1):
-                likely.append(flow)
-            if len(likely) >= count:
+            if len(chosen) >= count:
                 break
-        return (likely + others)[:count]
+            if flow in hop.sights or flow in first or not sights.live(flow, limit):
+                continue
+            known = sights.name(flow, limit - 1)
+            (chosen if known in (None, SOURCE) else rest).append(flow)
+        return (chosen + rest)[:count]
+
+    def _likely(self, name: str, limit: int, count: int) -> list[int]:
+        """Flows not asked at a hop limit yet that pass who comes before `name`."""
+        sights, hop = self.sights, self.sights.hop(limit)
+        named = [flow for flow, one in sights.named(limit) if one == name]
+        before = {sights.name(flow, limit - 1) for flow in named} - {None}
+        found = (
+            flow
+            for flow, one in sorted(sights.named(limit - 1))
+            if one in before
+            and flow not in hop.sights
+            and sights.live(flow, limit)
+            and not sights.ended_at(flow, limit - 1)
+        )
+        return list(itertools.islice(found, count))
 
     def _asks_again(self, limit: int, wants: list[Want]) -> bool:
         """Ask some flows once more where there is more than one answer; whether that is under way.
@@ -471,6 +486,8 @@ class Enumeration:
 
     def _choose_points(self) -> None:
         self._points = stopping_points(self.vertex_alpha)
+        if self._verifies:
+            self.sights.require(min(self._points.needed(1), self.rules.flows))
 
     def _count_vertices(self, limit: int) -> None:
         """The more vertices there are, the less may one of them fail."""

@@ -18,7 +18,9 @@ SOURCE = ""
 WILD, SILENT, SPRAYED, REFUSED = "*", "?", "~", "!"
 MARKS = frozenset((WILD, SILENT, SPRAYED, REFUSED))
 MUTE_FLOWS = 2
-"""Flows that nobody answered at a hop limit, however often they asked, before it is called mute."""
+"""Flows that nobody answered at a hop limit, however often they asked, before it is called mute; as
+many as a stopping point says must have asked in vain, too, where somebody answers further on.
+"""
 LIMITED_FLOWS = 2
 """Flows that were answered only when they asked again, before silence there proves nothing."""
 EVERYBODY = 6
@@ -66,8 +68,12 @@ class Hop:
 
     sights: dict[int, Sight] = field(default_factory=dict[int, Sight])
     answers: int = 0
+    silent_flows: int = 0
+    """Flows that asked in vain."""
     given_up: int = 0
-    """Flows that nobody answered."""
+    """Flows that asked in vain as often as they may."""
+    least: int = MUTE_FLOWS
+    """Flows that must have asked in vain before nobody answers here."""
     late_answers: int = 0
     """Flows that were answered only when they asked again."""
     pending: int = 0
@@ -78,7 +84,7 @@ class Hop:
     @property
     def mute(self) -> bool:
         """Nobody answers here."""
-        return not self.answers and self.given_up >= MUTE_FLOWS
+        return not self.answers and self.given_up >= MUTE_FLOWS and self.silent_flows >= self.least
 
     @property
     def limited(self) -> bool:
@@ -99,6 +105,8 @@ class Sightings:
         self.farthest = first_hop - 1
         """The greatest hop limit at which somebody passed a packet on."""
         self.events = 0
+        self.mute_flows = MUTE_FLOWS
+        """What `Hop.least` is where somebody answers further on."""
         self._attempts = attempts
         self._places: dict[str, set[int]] = {}
         """Hop limits of each router: most are at one."""
@@ -108,6 +116,8 @@ class Sightings:
         found = self.hops.get(limit)
         if found is None:
             found = self.hops[limit] = Hop()
+            if limit < self.last_answered:
+                found.least = self.mute_flows
         return found
 
     def attempts(self, hop: Hop) -> int:
@@ -144,12 +154,13 @@ class Sightings:
             hop.answers += 1
             hop.late_answers += sight.silent > 0
             hop.given_up -= sight.silent >= self._attempts
+            hop.silent_flows -= sight.silent > 0
         if len(sight.names) < REMEMBERED_ANSWERS:
             sight.names.append(name)
         hop.heard.add(name)
         sight.confirmed_asked = max(sight.confirmed_asked, asked or sight.asked_last)
         self._place_end(flow, limit, sight, name, terminal=terminal, first=first)
-        self.last_answered = max(self.last_answered, limit)
+        self._answered_as_far_as(limit)
         return sight
 
     def silent(self, flow: int, limit: int, *, for_good: bool = False) -> None:
@@ -161,6 +172,7 @@ class Sightings:
         self.events += 1
         self._no_longer_pending(hop, sight)
         before = sight.silent
+        hop.silent_flows += not before and not sight.names
         sight.silent = max(before + 1, 99 if for_good else 0)
         if not sight.names and before < self._attempts <= sight.silent:
             hop.given_up += 1
@@ -172,6 +184,12 @@ class Sightings:
         if sight is None:
             return True
         return not (sight.names or sight.pending or self.exhausted(hop, sight))
+
+    def require(self, mute_flows: int) -> None:
+        """So many flows from now on have to ask in vain before a hop is mute."""
+        self.mute_flows = mute_flows
+        for limit, hop in self.hops.items():
+            hop.least = MUTE_FLOWS if limit > self.last_answered else mute_flows
 
     def exhausted(self, hop: Hop, sight: Sight) -> bool:
         """It has asked as often as it may."""
@@ -225,6 +243,11 @@ class Sightings:
         self.looped.clear()
         self._places.clear()
         self.last_answered = self.farthest = self.first_hop - 1
+
+    def _answered_as_far_as(self, limit: int) -> None:
+        if limit > self.last_answered:
+            self.last_answered = limit
+            self.require(self.mute_flows)
 
     def _all_flows(self, limit: int) -> tuple[int, ...]:
         """Flows known one hop before: they pass a mute hop limit without being asked there."""
