@@ -10,9 +10,11 @@ so nothing has to be corrected for their number.
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from pathbudget.analysis.quantiles import Values
 
@@ -23,6 +25,8 @@ _FIRST_TURNS = 200
 _SEEN_ENOUGH = 10
 """With more turns than this beyond the gain, their number says the p-value."""
 _SMALLEST_P = 1e-12
+_RANK_VARIANCE = 1 / 12
+"""Of ranks spread over an interval of length 1."""
 Places = npt.NDArray[np.int64]
 
 
@@ -94,20 +98,30 @@ def _turned(busy: Values, rng: np.random.Generator, turns: int) -> list[Values]:
 
 
 def split_gains(ordered: Values, worth: Values, *, counts: bool) -> Values:
-    """How much better two groups explain each row than one, for every split; -inf for none.
+    """How much better two groups explain each row than one, for every split.
 
-    Counts: twice the log-likelihood ratio of two Poisson rates. Else: the sum of squares between
-    the two groups (the shares of variance are the same for all splits of a row).
+    Twice the log-likelihood ratio of two Poisson rates, or the squares between two groups of ranks
+    over the variance of ranks; less what the best of so many groups of that size is by chance
+    (twice the logarithm of their number). Without that the split between flows that lost anything
+    at all and those that did not would win everywhere.
     """
     upper, share = np.cumsum(ordered, axis=1)[:, :-1], np.cumsum(worth, axis=1)[:, :-1]
     total, whole = ordered.sum(axis=1, keepdims=True), worth.sum(axis=1, keepdims=True)
+    rest, others = total - upper, whole - share
     if counts:
-        return (
-            _poisson(upper, share) + _poisson(total - upper, whole - share) - _poisson(total, whole)
-        )
-    mean_upper, mean_lower = upper / share, (total - upper) / (whole - share)
-    between: Values = share * (whole - share) / whole * (mean_upper - mean_lower) ** 2
-    return between
+        gains = _poisson(upper, share) + _poisson(rest, others) - _poisson(total, whole)
+    else:
+        gains = share * others / whole * (upper / share - rest / others) ** 2 / _RANK_VARIANCE
+    price: Values = 2 * _log_choices(ordered.shape[1])
+    return gains - price
+
+
+@cache
+def _log_choices(flows: int) -> Values:
+    """Logarithm of the number of groups of 1, 2 ... out of so many flows."""
+    sizes = np.arange(1, flows)
+    found: Values = gammaln(flows + 1) - gammaln(sizes + 1) - gammaln(flows - sizes + 1)
+    return found
 
 
 def _poisson(events: Values, worth: Values) -> Values:
