@@ -28,6 +28,8 @@ from pathbudget.probes.trace.contract import LabelEntry
 from pathbudget.probes.trace.probe import TRACE
 
 DESTINATION = "192.0.2.9"
+HEAD = "kind     algorithm conf    right complete sure false  packets  (most) seconds P(so many)"
+KINDS = ["single", "plain", "meshed", "unequal", "odd", "all"]
 Links = set[tuple[int, str, str]]
 
 

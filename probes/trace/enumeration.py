@@ -355,8 +355,10 @@ class Enumeration:
     ) -> bool:
         """Ask some of them until enough have been answered; whether any of it is under way."""
         sights = self.sights
-        if hop.mute or hop.sprayed:
+        if hop.sprayed:
             return False
+        if hop.mute:
+            return self.full and self._ask_in_vain(limit, hop, members, wants)
         needed = self._needed(limit, members)
         known = 0
         under_way = False
@@ -378,6 +380,17 @@ class Enumeration:
         if known < needed:
             self.unmet.setdefault(limit, set()).add(name)
         return under_way
+
+    def _ask_in_vain(self, limit: int, hop: Hop, members: Iterable[int], wants: list[Want]) -> bool:
+        """Nobody has answered here: see that this is so behind each vertex. Whether it is asked."""
+        needed, asked = self._points.needed(1), False
+        for seen, flow in enumerate(members):
+            if seen >= needed:
+                break
+            if flow not in hop.sights:
+                self._ask(flow, limit, wants)
+                asked = True
+        return asked
 
     def _hunt(self, name: str, limit: int, missing: int, have: int, wants: list[Want]) -> None:
         """Look for flows that pass a vertex, among those that nobody has asked there yet."""
