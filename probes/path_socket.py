@@ -177,11 +177,13 @@ class RawPathChannel:
 
     def hear(self, ports: Collection[int]) -> None:
         """See `PathChannel.hear`."""
-        self._ports.add(ports)
+        if not self._events.closed:
+            self._ports.add(ports)
 
     def send_all(self, packets: Sequence[FlowPacket]) -> list[int | Failure]:
         """See `PathChannel.send_all`."""
-        self._hear_answers_to(packets)
+        if not self._events.closed:
+            self._hear_answers_to(packets)
         outcomes: list[int | Failure] = []
         for first in range(0, len(packets), SENT_AT_ONCE):
             outcomes += self._send(packets[first : first + SENT_AT_ONCE])
@@ -245,6 +247,8 @@ class RawPathChannel:
                 continue
             ready.append((self._marked(data) if self._dscp else data, there, ()))
         outcomes = self._sender.send(ready)
+        if any(isinstance(outcome, Failure) for outcome in outcomes):
+            self._sources.clear()  # perhaps an address of ours has moved
         for index, failure in unsendable:
             outcomes.insert(index, failure)
         return outcomes

@@ -12,7 +12,6 @@ There is one socket for each source port that probes leave from: one for each fl
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.channels import PacketOptions, QueuedError
@@ -21,6 +20,7 @@ from pathbudget.probes.failures import from_refused_call
 from pathbudget.probes.icmp_wire import checksum
 from pathbudget.probes.packets import AGAIN, GONE, Packet, SinglePackets, socket_address
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Stage
+from pathbudget.probes.sent_payloads import SentPayloads
 from pathbudget.probes.socket_setup import IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, open_udp
 from pathbudget.probes.stamped_socket import StampedSocket
 from pathbudget.probes.trace.contract import FlowPacket, PathArrival, PathBatch, PathListener
@@ -32,8 +32,8 @@ ERRORS_PER_WAKE = 4_096
 MOST_FLOWS = 256
 IDLE_NS = 10_000_000_000
 """A socket that has sent nothing for so long gives way to that of a new flow."""
-REMEMBERED = 4_096
-"""Packets per flow whose answers are known."""
+STAMPS_AWAITED = 65_536
+"""Of one flow; what was not stamped by then never will be."""
 UDP, UDP_BYTES = 17, 8
 _HEADERS = {AddressFamily.IPV4: 20, AddressFamily.IPV6: 40}
 
@@ -50,34 +50,6 @@ def open_plain_paths(
         return None
     first.close()
     return PlainPathChannel(family, listener, packet, find_source)
-
-
-@dataclass(slots=True)
-class _Sent:
-    """What left one port towards one address and port, by payload."""
-
-    by_payload: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
-    lengths: dict[int, int] = field(default_factory=dict[int, int])
-
-    def add(self, payload: bytes, headers: bytes) -> None:
-        if len(self.by_payload) >= REMEMBERED:
-            oldest = next(iter(self.by_payload))
-            del self.by_payload[oldest]
-        self.by_payload[payload] = headers
-        self.lengths[len(payload)] = 1
-
-    def find(self, quoted: bytes) -> bytes | None:
-        """The headers of the one packet that this may quote; None of none or several."""
-        for length in self.lengths:
-            headers = self.by_payload.get(quoted[:length])
-            if headers is not None and length <= len(quoted):
-                return headers
-        # Cut short, and perhaps filled up with zeros (RFC 4884 section 5.1).
-        begun = quoted.rstrip(b"\0")
-        if not begun:
-            return None
-        fits = [head for payload, head in self.by_payload.items() if payload.startswith(begun)]
-        return fits[0] if len(fits) == 1 else None
 
 
 class _ErrorPackets(SinglePackets):
@@ -118,9 +90,9 @@ class _FlowSocket(StampedSocket):
         self._errors_of = _ErrorPackets(sock, PACKET_BYTES)
         self._packets = self._errors_of
         self._wake = wake
+        self.port = int(sock.getsockname()[1])
         self.used_ns = time.monotonic_ns()
         self.keys: dict[int, int] = {}
-        self.sent_to: dict[tuple[str, int], _Sent] = {}
 
     def poll(self) -> None:
         self._wake(self)
@@ -156,6 +128,7 @@ class PlainPathChannel:
         self._packet = packet
         self._find_source = find_source
         self._flows: dict[tuple[str, int], _FlowSocket] = {}
+        self._sent = SentPayloads()
         self._keys = 0
 
     @property
@@ -223,8 +196,11 @@ class PlainPathChannel:
         key = flow.send((payload, place, (limit,)))
         if isinstance(key, Failure):
             return key
+        if len(flow.keys) >= STAMPS_AWAITED:
+            flow.keys.clear()
         flow.keys[key] = self._keys
-        flow.sent_to.setdefault((address, there), _Sent()).add(payload, data[:body])
+        destination = socket.inet_ntop(kind, data[16:20] if self._v4 else data[24:40])
+        self._sent.add((port, destination, there), payload, data[:body])
         self._keys += 1
         return self._keys - 1
 
@@ -267,8 +243,8 @@ class PlainPathChannel:
     def _arrival(
         self, flow: _FlowSocket, error: stamps.PathError, quoted: bytes, address: str, port: int
     ) -> PathArrival | None:
-        known = flow.sent_to.get((address, port))
-        headers = known.find(quoted) if known is not None else None
+        destination = address.partition("%")[0]
+        headers = self._sent.find((flow.port, destination, port), quoted)
         if headers is None:
             return None
         message = self._rebuilt(error, headers, quoted)

@@ -4,8 +4,10 @@ Sans-IO. The kernel's own socket keeps the connection; nothing that leaves here 
 the other end's (docs/adr/0165-probes-in-a-connection-are-old-octets.md).
 """
 
+import socket
+
 from pathbudget.probes.trace.contract import Flow, FlowPacket, PathArrival
-from pathbudget.probes.trace.ip_headers import TCP
+from pathbudget.probes.trace.ip_headers import TCP, packed
 from pathbudget.probes.trace.tcp_probe import ACK, FIN, HEADER_BYTES, RST, SEQUENCES, SYN
 from pathbudget.probes.trace.wire import build_session
 
@@ -32,6 +34,7 @@ class SessionSegments:
         self.expected = 0
         self.round_trip_ns = 0
         """That of the handshake, where it is known: our own timestamps are counted from it."""
+        self._there = _text(flow.destination)
         self._our_stamp: int | None = None
         self._their_stamp = 0
         self._seen_ns = 0
@@ -39,7 +42,7 @@ class SessionSegments:
     def see(self, arrival: PathArrival, now_ns: int) -> bool:
         """Learn from a segment; whether it belongs to this connection. Never raises."""
         data = arrival.data
-        if arrival.protocol != TCP or arrival.sender != self.flow.destination:
+        if arrival.protocol != TCP or arrival.sender.partition("%")[0] != self._there:
             return False
         start = (data[12] >> 4) * 4 if len(data) >= HEADER_BYTES else 0
         ports = (self.flow.port << 16 | self.flow.key).to_bytes(4, "big")
@@ -106,6 +109,12 @@ class SessionSegments:
         ours = (self._our_stamp + elapsed) % SEQUENCES
         head = bytes((_PADDING, _PADDING, _TIMESTAMPS, 10))
         return head + ours.to_bytes(4, "big") + self._their_stamp.to_bytes(4, "big")
+
+
+def _text(address: str) -> str:
+    """As the kernel writes it, without a zone."""
+    raw = packed(address)
+    return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
 
 
 def _options_of(options: bytes) -> list[tuple[int, bytes]]:
