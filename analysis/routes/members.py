@@ -9,8 +9,8 @@ A sweep that could not have found what was asked for says so: undecided is not h
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,16 @@ class MemberSurvey:
     smallest_loss: float | None
     """The loss of one flow alone that would have been found with a chance of 95 %."""
     undecided: tuple[str, ...]
+    counts: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Packets lost and sent of each flow."""
+
+    def rules_out(self, earlier: MemberFinding) -> bool:
+        """Whether the flows of an earlier finding about loss are well again: all together they lose
+        less than it said at least, at 99 % and however many other flows say nothing.
+        """
+        known = [self.counts[flow] for flow in earlier.flows if flow in self.counts]
+        lost, sent = (sum(pair[place] for pair in known) for place in (0, 1))
+        return earlier.what == "loss" and loss_interval(lost, sent, 0.98)[1] < earlier.low
 
     @property
     def losses(self) -> tuple[MemberFinding, ...]:
@@ -111,7 +121,14 @@ def survey_sweep(
             f"asked for {chosen.wanted_loss:.1%}"
         )
     findings = tuple(one for one in (loss, delay.finding) if one is not None)
-    return MemberSurvey(findings, len(sweep.flows), sweep.per_flow, smallest, tuple(undecided))
+    return MemberSurvey(
+        findings, len(sweep.flows), sweep.per_flow, smallest, tuple(undecided), _counts(sweep)
+    )
+
+
+def _counts(sweep: Sweep) -> dict[int, tuple[int, int]]:
+    pairs = zip(sweep.lost.sum(axis=0).tolist(), sweep.sent.sum(axis=0).tolist(), strict=True)
+    return dict(zip(sweep.flows, pairs, strict=True))
 
 
 def _relative(sweep: Sweep, usual: Sweep | None) -> Sweep:

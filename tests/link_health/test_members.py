@@ -38,6 +38,17 @@ def test_flows_of_one_sick_member_are_one_finding() -> None:
     assert not found.healthy
 
 
+def test_flows_that_are_well_again_rule_their_finding_out() -> None:
+    """Long before the sweep could have found a sick member that nobody knew of."""
+    (finding,) = survey(sweep(np.random.default_rng(11), sick=EIGHT, more=0.03)).findings
+    well = survey(sweep(np.random.default_rng(21), per_flow=60))
+    assert not well.healthy
+    assert well.rules_out(finding)
+    assert not survey(sweep(np.random.default_rng(21), per_flow=12)).rules_out(finding)
+    ill = survey(sweep(np.random.default_rng(22), per_flow=60, sick=EIGHT, more=0.03))
+    assert not ill.rules_out(finding)
+
+
 def test_a_dead_member_is_found() -> None:
     (finding,) = survey(sweep(np.random.default_rng(12), sick=EIGHT, more=1.0)).findings
     assert finding.flows == EIGHT
