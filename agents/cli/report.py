@@ -12,7 +12,7 @@ from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 
 if TYPE_CHECKING:
     from pathbudget.analysis.results import Evaluation
-    from pathbudget.analysis.routes.model import RouteReport
+    from pathbudget.analysis.routes.route_report import RouteReport
     from pathbudget.sites.catalogue import Catalogue
     from pathbudget.sites.prefixes import PrefixTable
 

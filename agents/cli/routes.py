@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathbudget.agents.bgp.plans import BgpPlan
     from pathbudget.agents.routes.evaluation import RouteWish
     from pathbudget.agents.store.parquet import Store
-    from pathbudget.analysis.routes.model import RouteReport
+    from pathbudget.analysis.routes.route_report import RouteReport
     from pathbudget.sites.catalogue import Catalogue
     from pathbudget.sites.prefixes import PrefixTable
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathbudget.agents.store.update_files import UpdateSelection
     from pathbudget.analysis.routes.evaluate import RouteOptions
     from pathbudget.analysis.routes.level_shifts import ShiftOptions
-    from pathbudget.analysis.routes.model import RouteReport
+    from pathbudget.analysis.routes.route_report import RouteReport
 
 TRACE = "trace"
 

@@ -31,9 +31,9 @@ from pathbudget.analysis.routes.model import (
     Granularity,
     Incident,
     PathSeries,
-    RouteReport,
     RouteStability,
 )
+from pathbudget.analysis.routes.route_report import RouteReport
 
 NARROWEST = 60
 MOST_SERIES = 3

@@ -16,7 +16,8 @@ from pathbudget.analysis.report.chart import (
     label,
 )
 from pathbudget.analysis.report.route_words import by_name, cause_words, series_name, touches
-from pathbudget.analysis.routes.model import Incident, RouteReport, Timeline
+from pathbudget.analysis.routes.model import Incident
+from pathbudget.analysis.routes.route_report import RouteReport, Timeline
 
 MOST_VIEWS = 24
 LONGEST_IDLE = 4

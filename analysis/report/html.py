@@ -22,7 +22,7 @@ from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.routes import route_sections
 from pathbudget.analysis.report.words import DEFAULT_TITLE, counted
 from pathbudget.analysis.results import Evaluation
-from pathbudget.analysis.routes.model import RouteReport
+from pathbudget.analysis.routes.route_report import RouteReport
 
 LONG_WORD = 24
 """A longer word may be broken anywhere, so that it cannot push a table apart."""

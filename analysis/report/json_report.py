@@ -6,7 +6,7 @@ import msgspec
 
 from pathbudget.analysis.report.route_json import as_objects, routes_schema
 from pathbudget.analysis.results import REPORT_SCHEMA_VERSION, Evaluation
-from pathbudget.analysis.routes.model import RouteReport
+from pathbudget.analysis.routes.route_report import RouteReport
 
 SCHEMA_ID = f"urn:pathbudget:report:{REPORT_SCHEMA_VERSION}"
 

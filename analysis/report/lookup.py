@@ -16,7 +16,7 @@ from pathbudget.analysis.results import (
     TierInfo,
     Verdict,
 )
-from pathbudget.analysis.routes.model import RouteReport
+from pathbudget.analysis.routes.route_report import RouteReport
 
 PairKey = tuple[str, str]
 

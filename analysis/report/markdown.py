@@ -17,7 +17,7 @@ from pathbudget.analysis.report.document import (
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import DEFAULT_TITLE
 from pathbudget.analysis.results import Evaluation
-from pathbudget.analysis.routes.model import RouteReport
+from pathbudget.analysis.routes.route_report import RouteReport
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 

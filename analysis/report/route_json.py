@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from pathbudget.analysis.routes.model import Evidence, Incident, RouteReport
+from pathbudget.analysis.routes.model import Evidence, Incident
+from pathbudget.analysis.routes.route_report import RouteReport
 
 ROUTES_SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:pathbudget:routes:{ROUTES_SCHEMA_VERSION}"

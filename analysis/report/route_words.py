@@ -21,10 +21,10 @@ from pathbudget.analysis.routes.model import (
     PathSeries,
     RouteEvent,
     RouteEventKind,
-    RouteReport,
     RouteShare,
     Window,
 )
+from pathbudget.analysis.routes.route_report import RouteReport
 
 DAY_S, HOUR_S, MINUTE_S = 86_400, 3_600, 60
 CAUSES = {

@@ -47,9 +47,9 @@ from pathbudget.analysis.routes.model import (
     Granularity,
     Incident,
     PathObservation,
-    RouteReport,
     RouteStability,
 )
+from pathbudget.analysis.routes.route_report import RouteReport
 
 ROWS = 500
 MOST_DRAWN = 24

@@ -28,13 +28,12 @@ from pathbudget.analysis.routes.model import (
     PathObservation,
     PathSeries,
     RouteEvent,
-    RouteReport,
     RouteStability,
-    Timeline,
 )
 from pathbudget.analysis.routes.moved_lines import Lines, with_lines
 from pathbudget.analysis.routes.route_events import FLAP_NS, route_events
 from pathbudget.analysis.routes.route_intake import RouteIntake
+from pathbudget.analysis.routes.route_report import RouteReport, Timeline
 from pathbudget.analysis.routes.stability import stability_of
 from pathbudget.analysis.routes.timelines import bucket_of, timeline
 from pathbudget.analysis.series import Series, SeriesKey

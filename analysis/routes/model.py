@@ -11,8 +11,8 @@
     Incident         what of all this belongs together, who did it, and its cost in ms
     RouteStability   prevalence and persistence of the routes of one series (Paxson 1996)
     FeedStatus       what a BGP feed is worth now
-    Timeline         delay of a series over time, for people to look at
-    RouteReport      all of it
+
+`route_report.py` puts all of it together.
 
 Times are windows: a change between two looks lies somewhere between them, never at the second.
 """
@@ -377,33 +377,3 @@ class FeedStatus:
     quarantined: int
     """Stamped in the future, or unreadable."""
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Quantiles of a series in buckets of equal length; None where a bucket has no answer."""
-
-    series: PathSeries
-    metric: str
-    starts_unix_ns: tuple[int, ...]
-    bucket_ns: int
-    p50_ns: tuple[float | None, ...]
-    p95_ns: tuple[float | None, ...]
-    minimum_ns: tuple[float | None, ...]
-    loss: tuple[float, ...]
-    n: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RouteReport:
-    """What ``pathbudget routes`` and the route page show. `paths` are the latest of each series."""
-
-    stability: tuple[RouteStability, ...]
-    paths: tuple[PathObservation, ...]
-    events: tuple[RouteEvent, ...]
-    incidents: tuple[Incident, ...]
-    feeds: tuple[FeedStatus, ...]
-    timelines: tuple[Timeline, ...]
-    hop_names: dict[str, str] = field(default_factory=dict[str, str])
-    """What is known of an address: ``AS65012``, or ``AS65012 carrier-b``."""
-    cautions: tuple[str, ...] = ()

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 from pathbudget.analysis.quantiles import Values, empirical_quantile
-from pathbudget.analysis.routes.model import PathSeries, Timeline
+from pathbudget.analysis.routes.model import PathSeries
+from pathbudget.analysis.routes.route_report import Timeline
 from pathbudget.analysis.track import Track
 
 MOST_BUCKETS = 480

@@ -38,9 +38,9 @@ from pathbudget.analysis.routes.model import (
     PathObservation,
     RouteEvent,
     RouteEventKind,
-    RouteReport,
     Window,
 )
+from pathbudget.analysis.routes.route_report import RouteReport
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SERIES = make_series(0)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.routes_command.week import make_report
 
-from pathbudget.analysis.routes.model import RouteReport
+from pathbudget.analysis.routes.route_report import RouteReport
 
 ReportFactory = Callable[..., RouteReport]
 

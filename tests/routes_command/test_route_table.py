@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pathbudget.agents.routes.table import incident_lines, report_lines, summary_words
-from pathbudget.analysis.routes.model import RouteReport
+from pathbudget.analysis.routes.route_report import RouteReport
 
 NOTHING = RouteReport((), (), (), (), (), ())
 

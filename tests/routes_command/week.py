@@ -25,12 +25,11 @@ from pathbudget.analysis.routes.model import (
     PathSeries,
     RouteEvent,
     RouteEventKind,
-    RouteReport,
     RouteShare,
     RouteStability,
-    Timeline,
     Window,
 )
+from pathbudget.analysis.routes.route_report import RouteReport, Timeline
 from pathbudget.probes.record import AddressFamily
 
 SECOND = 1_000_000_000
