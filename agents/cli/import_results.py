@@ -1,4 +1,4 @@
-"""`pathbudget import ripe-atlas FILE...`: results that others measured, as our own records."""
+"""`pathbudget import ripe-atlas|scamper FILE...`: what others measured, as our own records."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -17,8 +17,11 @@ from pathbudget.agents.cli.report import (
 from pathbudget.agents.importers.probe_places import WITHIN_KM, ProbePlaces, RegionBy, read_places
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pathbudget.agents.importers.import_report import ImportReport
     from pathbudget.agents.store.parquet import Receipt
+    from pathbudget.probes.record import Measurement
     from pathbudget.sites.catalogue import Catalogue
 
 NAMED = 10
@@ -60,6 +63,10 @@ FormatOption = Annotated[Format, typer.Option("--format", help="Form of the summ
 ReportOption = Annotated[
     Path | None, typer.Option("--report", help="Go on to an HTML report on the store.")
 ]
+VantageOption = Annotated[
+    str, typer.Option("--vantage", help="Who measured; default: the host that the file names.")
+]
+RegionOption = Annotated[str, typer.Option("--region", help="Region of the vantage.")]
 AddressesOption = Annotated[
     bool, typer.Option("--keep-addresses", help="Store the probes' own addresses too.")
 ]
@@ -69,6 +76,7 @@ def register(application: typer.Typer) -> None:
     """Add the command."""
     imports = typer.Typer(no_args_is_help=True, help="Read results that others measured.")
     imports.command(name="ripe-atlas")(ripe_atlas)
+    imports.command(name="scamper")(scamper)
     application.add_typer(imports, name="import")
 
 
@@ -96,7 +104,15 @@ def ripe_atlas(
         raise fail("--tier is for a report; name one with --report FILE", ExitCode.USAGE)
     known = _catalogue(catalogue)
     places = _places(probes or [], known, region_by, within_km)
-    counts, receipt = _import(files, store, places, known, keep_addresses=keep_addresses)
+
+    def read(counts: "ImportReport") -> "Iterator[Measurement]":
+        from pathbudget.agents.importers.ripe_atlas import read_results
+
+        return read_results(
+            files, places=places, report=counts, catalogue=known, keep_addresses=keep_addresses
+        )
+
+    counts, receipt = _import(files, store, read)
     _tell_problems(counts)
     _tell(counts, receipt, store, format)
     if counts.measurements == 0:
@@ -105,6 +121,34 @@ def ripe_atlas(
         _write_report(
             report, store, catalogue or [], tuple(tier or ()), quiet=format is Format.JSON
         )
+
+
+@reports_errors
+def scamper(
+    files: FilesArgument,
+    store: StoreOption = Path("pathbudget-store"),
+    catalogue: CatalogueOption = None,
+    vantage: VantageOption = "",
+    region: RegionOption = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002
+) -> None:
+    """Import traces of scamper: trace and tracelb, as JSON.
+
+    Importing a file again changes nothing. A malformed result is counted and named, and the rest
+    is read.
+    """
+    known = _catalogue(catalogue)
+
+    def read(counts: "ImportReport") -> "Iterator[Measurement]":
+        from pathbudget.agents.importers.scamper import read_scamper
+
+        return read_scamper(files, report=counts, catalogue=known, vantage=vantage, region=region)
+
+    counts, receipt = _import(files, store, read)
+    _tell_problems(counts)
+    _tell(counts, receipt, store, format)
+    if counts.measurements == 0:
+        raise fail("Nothing could be imported.", ExitCode.NOTHING_MEASURED)
 
 
 def _catalogue(paths: list[Path] | None) -> "Catalogue | None":
@@ -141,30 +185,19 @@ def _places(
 
 
 def _import(
-    files: list[Path],
-    folder: Path,
-    places: ProbePlaces,
-    catalogue: "Catalogue | None",
-    *,
-    keep_addresses: bool,
+    files: list[Path], folder: Path, read: "Callable[[ImportReport], Iterator[Measurement]]"
 ) -> "tuple[ImportReport, Receipt]":
     from pathbudget.agents.extras import require
 
     require("store", "pyarrow")
     from pathbudget.agents.importers.import_progress import shown
-    from pathbudget.agents.importers.ripe_atlas import ImportReport, read_results
+    from pathbudget.agents.importers.import_report import ImportReport
     from pathbudget.agents.store.parquet import Store
 
     counts = ImportReport(problems_kept=NAMED)
     store = Store(folder)
     store.check_writable()
-    measurements = read_results(
-        files,
-        places=places,
-        report=counts,
-        catalogue=catalogue,
-        keep_addresses=keep_addresses,
-    )
+    measurements = read(counts)
     try:
         return counts, store.write(shown(measurements, files, counts))
     except KeyboardInterrupt:

@@ -57,7 +57,7 @@ class Labels:
     def __init__(self, file: str, places: ProbePlaces, catalogue: Catalogue | None) -> None:
         self.file = file
         self._places = places
-        self._known = _targets_by_host(catalogue)
+        self._known = targets_by_host(catalogue)
         self.vantage = {family: Memory(self._vantages(family)) for family in (*AddressFamily, None)}
         self.source = Memory(self._sources)
         self.target: Memory[tuple[str, str, int | None], Target] = Memory(self._target)
@@ -151,7 +151,7 @@ def _schedule(step: int | None) -> str:
     return f"ripe-atlas every {step}s" if step is not None and step > 0 else ""
 
 
-def _targets_by_host(catalogue: Catalogue | None) -> dict[str, Target]:
+def targets_by_host(catalogue: Catalogue | None) -> dict[str, Target]:
     """Targets of the catalogue by host, each with the name of its site."""
     if catalogue is None:
         return {}

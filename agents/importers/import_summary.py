@@ -45,7 +45,7 @@ def _asides(counts: ImportReport) -> Iterator[str]:
         late = f"late replies, and {counts.duplicates:,} duplicates: no samples"
         yield _line("not counted", counts.late, late)
     if counts.hop_samples:
-        answered = f"samples of hops, {counts.hop_unanswered:,} unanswered: in no loss or delay"
+        answered = f"samples of hops, {counts.hop_unanswered:,} of them without a number"
         yield _line("on the way", counts.hop_samples, answered)
     if counts.reconstructed:
         yield _line("worked out", counts.reconstructed, "samples, from minimum, mean, maximum")

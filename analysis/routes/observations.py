@@ -58,7 +58,8 @@ class Observer:
         for sample in piece.samples:
             if sample.metric == Metric.HOP_RTT and sample.part is not None:
                 traces.setdefault(sample.seq, _Trace()).add(sample, piece.address)
-            elif sample.metric == Metric.RTT and sample.seq in traces:
+        for sample in piece.samples:
+            if sample.metric == Metric.RTT and sample.seq in traces:
                 traces[sample.seq].note(sample)
         whole = {seq for seq, trace in traces.items() if trace.ended_well or piece.imported_from}
         found = [traces.pop(seq).observation(piece) for seq in whole if traces[seq].hops]

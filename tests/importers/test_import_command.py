@@ -230,3 +230,24 @@ def test_results_come_through_a_pipe_as_well(work: Path, ping: Any) -> None:
     writer.join()
     assert done.exit_code == 0, done.output
     assert "3  new, 0 already there" in done.stdout
+
+
+def test_traces_of_scamper_are_imported_once(work: Path) -> None:
+    hops = [{"addr": "10.0.0.1", "probe_ttl": 1, "rtt": 0.5, "icmp_type": 11}]
+    trace = {
+        "type": "trace", "src": "192.0.2.1", "dst": "192.0.2.7", "start": {"sec": 1_600_000_000},
+        "method": "icmp-echo-paris", "icmp_sum": 7, "stop_reason": "GAPLIMIT", "hops": hops,
+    }  # fmt: skip
+    file = write(
+        "traces.jsonl", {"type": "cycle-start", "hostname": "h"}, trace, {"type": "tracelb"}
+    )
+    for stored in ("1  new, 0 already there", "0  new, 1 already there"):
+        done = CliRunner().invoke(application, ["import", "scamper", file, "--vantage", "fra1"])
+        assert done.exit_code == 0, done.output
+        assert stored in done.stdout
+        assert "traces.jsonl, line 3" in done.stderr
+    (measurement,) = Store(Path("pathbudget-store")).measurements()
+    assert (measurement.probe, measurement.vantage.name) == ("trace", "fra1")
+    bad = write("bad.jsonl", {"type": "tracelb"})
+    refused = CliRunner().invoke(application, ["import", "scamper", bad])
+    assert refused.exit_code == 4
