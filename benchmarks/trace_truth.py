@@ -143,15 +143,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--confidence", type=float, nargs="*", default=[0.95, 0.99])
     parser.add_argument("--protocol", default="udp")
-    parser.add_argument(
-        "--kinds", nargs="*", default=["single", "plain", "meshed", "unequal", "odd", "all"]
-    )
+    parser.add_argument("--kinds", nargs="*", default=KINDS)
     parser.add_argument("--algorithms", nargs="*", default=["mda", "mda-lite"])
     parser.add_argument("--of", default="trace", choices=("trace", "vertex"))
     told = parser.parse_args()
-    print(
-        "kind     algorithm conf   right  complete sure false links packets (max)  seconds  P(so many)"
-    )
+    print(HEAD)
     for kind in told.kinds:
         for algorithm in told.algorithms:
             for confidence in told.confidence:
@@ -187,9 +183,9 @@ def _row(kind: str, runs: int, options: dict[str, Option]) -> None:
     confidence = float(str(options["confidence"]))
     chance = at_least(sure, complete, 1 - confidence)
     print(
-        f"{kind:8} {options['algorithm']:9} {confidence:.2f} {right:4}/{runs} {complete:4}/{runs} {sure:4}"
-        f" {false:10} {statistics.mean(packets):8.0f} {max(packets):6}"
-        f" {statistics.mean(took):7.1f} {chance:9.3f}  {missing[:6]}",
+        f"{kind:8} {options['algorithm']:9} {confidence:.2f} {right:4}/{runs} {complete:8} {sure:4}"
+        f" {false:5} {statistics.mean(packets):8.0f} {max(packets):7} {statistics.mean(took):7.1f}"
+        f" {chance:10.3f}  {missing[:6]}",
         flush=True,
     )
 

@@ -130,6 +130,8 @@ class Enumeration:
     _vertices: Counter[int] = field(default_factory=Counter[int])
     _points: StoppingPoints = field(init=False)
     _dirty: set[int] = field(init=False)
+    _waiting: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
+    """By hop limit, which others are to be looked at again once flows have been found there."""
 
     def __post_init__(self) -> None:
         rules = self.rules
@@ -230,6 +232,7 @@ class Enumeration:
     def _touch(self, limit: int) -> None:
         """What is to be looked at again after news from a hop limit."""
         dirty = self._dirty
+        dirty |= self._waiting.pop(limit, set())
         dirty.add(limit)
         dirty.add(limit + 1)
         hop = self.sights.hops.get(limit + 1)
@@ -335,7 +338,7 @@ class Enumeration:
         for name, flows in groups.items():
             missing = self._needed(limit, flows) - len(flows)
             if missing > 0:
-                self._hunt(name, limit - 1, missing, len(flows), wants)
+                self._hunt(name, limit - 1, missing, len(flows), wants, limit)
 
     def _passing(self, limit: int) -> dict[str, list[int]]:
         """By name, the flows that pass it at a hop limit and go on."""
@@ -392,17 +395,30 @@ class Enumeration:
                 asked = True
         return asked
 
-    def _hunt(self, name: str, limit: int, missing: int, have: int, wants: list[Want]) -> None:
-        """Look for flows that pass a vertex, among those that nobody has asked there yet."""
+    def _hunt(
+        self,
+        name: str,
+        limit: int,
+        missing: int,
+        have: int,
+        wants: list[Want],
+        for_limit: int,
+    ) -> None:
+        """Look for flows that pass a vertex, among those that nobody has asked there yet, so that
+        `for_limit` has enough of them.
+        """
         sights = self.sights
         while name[:1] in (WILD, SPRAYED):  # whoever passes the one before it passes it, too
             name, limit = name[1:], limit - 1
         hop = sights.hop(limit)
-        if limit < self.rules.first_hop or hop.pending:
+        if limit < self.rules.first_hop:
+            return
+        self._waiting.setdefault(limit, set()).add(for_limit)
+        if hop.pending:
             return
         if name[:1] == SILENT and not self._likely(name, limit, 1):
             # Nobody is known there by an address: it takes flows known one hop before.
-            self._hunt(name[1:], limit - 1, missing, have, wants)
+            self._hunt(name[1:], limit - 1, missing, have, wants, for_limit)
             return
         known = max(1, sum(1 for _ in sights.named(limit)))
         share = max(have, 1) / known
@@ -472,6 +488,7 @@ class Enumeration:
         self.under_way = 0
         self.unmet.clear()
         self.refused.clear()
+        self._waiting.clear()
         self._vertices.clear()
         self.full = self.rules.algorithm is Algorithm.MDA
         self._choose_points()
