@@ -77,6 +77,8 @@ class Birds:
 
     def ask(self, name: str, command: str) -> str:
         """What a speaker answers to a command of birdc. Raises LabError."""
+        if name not in self._places:
+            raise LabError(f"{name} speaks no BGP")
         try:
             return ask(f"{self._places[name]}.ctl", command)
         except OSError as error:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from pathbudget.agents.lab.bgp import Bgp, Listener
-from pathbudget.agents.lab.events import ROUTING, Event, EventKind, links_between
+from pathbudget.agents.lab.event import ROUTING, Event, EventKind
+from pathbudget.agents.lab.events import links_between
 from pathbudget.agents.lab.link import Variation
 from pathbudget.agents.lab.link_file import (
     MTU,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import msgspec
 
 from pathbudget.agents.lab.bgp_routes import best_routes, speaks
-from pathbudget.agents.lab.events import ROUTING, Event, EventKind, Moment
+from pathbudget.agents.lab.event import ROUTING, Event, EventKind
+from pathbudget.agents.lab.events import Moment
 from pathbudget.agents.lab.topology import LinkPass
 from pathbudget.agents.lab.truth import truth
 from pathbudget.agents.lab.world import World
@@ -112,14 +113,23 @@ def planned(world: World, moments: list[Moment]) -> list[Entry]:
 
 
 def effects_of(before: World, after: World) -> Iterator[Effect]:
+    """What differs for pairs that notice."""
+    for pair in changed_pairs(before, after):
+        one, other = state_of(before, pair), state_of(after, pair)
+        yield Effect(*pair, one, other, has_moved(before, after, pair))
+
+
+def changed_pairs(before: World, after: World) -> Iterator[tuple[str, str]]:
     """Pairs for which anything differs that an echo or traceroute could notice."""
     for region in before.regions:
         for site in before.sites:
-            pair = (region, site)
-            if _met(before, pair) != _met(after, pair):
-                one, other = state_of(before, pair), state_of(after, pair)
-                moved = _ways(before, pair) != _ways(after, pair)
-                yield Effect(region, site, one, other, moved)
+            if _met(before, (region, site)) != _met(after, (region, site)):
+                yield region, site
+
+
+def has_moved(before: World, after: World, pair: tuple[str, str]) -> bool:
+    """Whether packets of a pair take another way, there or back."""
+    return _ways(before, pair) != _ways(after, pair)
 
 
 def state_of(world: World, pair: tuple[str, str]) -> State:

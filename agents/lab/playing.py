@@ -2,25 +2,37 @@
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from pathbudget.agents.lab.events import Moment, timeline
 from pathbudget.agents.lab.ledger import Entry, Happening, Ledger, planned
-
-if TYPE_CHECKING:
-    from pathbudget.agents.lab.running import Lab
+from pathbudget.agents.lab.world import World
 
 LOOK_SECONDS = 0.02
 SETTLE_SECONDS = 15.0
 """After that nobody waits for routes any more."""
 
 
+class Stage(Protocol):
+    """A running lab, as far as a play needs one."""
+
+    world: World
+
+    def become(self, world: World, *, over_ns: int = 0) -> None:
+        """Be another world from now on."""
+        ...
+
+    def difference(self) -> str:
+        """Where kernels forward otherwise than the world says; empty: nowhere."""
+        ...
+
+
 class Play:
     """One run through the events. `stop` ends it early, from another thread."""
 
-    def __init__(self, lab: "Lab") -> None:
+    def __init__(self, lab: Stage) -> None:
         self._lab = lab
         self._world = lab.world
         self._moments = timeline(lab.world)

@@ -138,6 +138,12 @@ class Lab:
         listeners = {one.name: session_of(self.world, one) for one in self.world.listeners}
         return session.LabSession(nodes, ca_file, listeners)
 
+    def ask_speaker(self, node: str, command: str) -> str:
+        """What the BGP speaker of a node answers to a command of birdc. Raises LabError."""
+        if not self._birds:
+            raise LabError("this world has no [bgp]")
+        return self._birds.ask(node, command)
+
     def mrt_file(self, node: str) -> str:
         """Where the BGP speaker of a node writes what it hears and says; empty: nowhere."""
         return self._birds.mrt_file(self.world, node) if self._birds else ""

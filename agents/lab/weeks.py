@@ -4,12 +4,14 @@ For judging what finds trouble: every event does something (or is a kind that sh
 and none begins before the one before it is over and the routes have settled.
 """
 
+import contextlib
 import dataclasses
 import random
 from collections.abc import Callable, Iterator
 
-from pathbudget.agents.lab.events import Event, EventKind, applied, links_between
-from pathbudget.agents.lab.ledger import Effect, effects_of
+from pathbudget.agents.lab.event import Event, EventKind
+from pathbudget.agents.lab.events import applied, links_between
+from pathbudget.agents.lab.ledger import changed_pairs, has_moved
 from pathbudget.agents.lab.topology import NodeKind
 from pathbudget.agents.lab.world import World
 from pathbudget.probes.errors import LabError
@@ -20,6 +22,8 @@ CALM_NS = 8 * SECOND
 """Before the first event, after the last, and (halved) between two."""
 LASTS_NS = (6 * SECOND, 12 * SECOND)
 ATTEMPTS = 200
+LEAST_NS = 3_000_000
+"""What moving to another way costs or saves one pair at least."""
 
 Draw = Callable[[World, random.Random], Event]
 
@@ -62,27 +66,37 @@ def kinds_for(world: World) -> Iterator[EventKind]:
 def _draw(calm: World, kind: EventKind, drawn: random.Random) -> Event:
     for _ in range(ATTEMPTS):
         event = DRAWS[kind](calm, drawn)
-        if event.kind in HARMLESS or _is_felt(kind, list(effects_of(calm, applied(calm, event)))):
+        if event.kind in HARMLESS or _is_felt(calm, event):
             return event
     raise LabError(f"no place in this world for an event of kind {kind}")
 
 
-def _is_felt(kind: EventKind, effects: list[Effect]) -> bool:
+def _is_felt(calm: World, event: Event) -> bool:
     """Whether there is something to find, and it is what the kind promises."""
-    if kind is EventKind.WITHDRAW:
-        return bool(effects)
-    arrives = all(effect.after.rtt_ms is not None for effect in effects)
-    if kind in (EventKind.LINK_DOWN, EventKind.PREFER, EventKind.SESSION_DOWN):
-        return arrives and any(_costs(effect) for effect in effects)
-    return arrives and bool(effects)
+    after = applied(calm, event)
+    pairs = list(changed_pairs(calm, after))
+    if event.kind is EventKind.WITHDRAW:
+        return bool(pairs)
+    delays = [(_delay_ns(calm, pair), _delay_ns(after, pair)) for pair in pairs]
+    if any(late is None for _, late in delays):
+        return False
+    if event.kind in MOVING:
+        return any(
+            early and late and abs(late - early) >= LEAST_NS and has_moved(calm, after, pair)
+            for pair, (early, late) in zip(pairs, delays, strict=True)
+        )
+    return bool(pairs)
 
 
-def _costs(effect: Effect) -> bool:
-    """Another way that takes at least 3 ms more or less."""
-    before, after = effect.before.rtt_ms, effect.after.rtt_ms
-    return effect.moved and before is not None and after is not None and abs(after - before) >= 3
+def _delay_ns(world: World, pair: tuple[str, str]) -> int | None:
+    """There and back, None where packets do not arrive."""
+    with contextlib.suppress(LookupError):
+        way = [*world.path(*pair), *world.path(*pair[::-1])]
+        return sum(step.models[0].delay_ns for step in way)
+    return None
 
 
+MOVING = (EventKind.LINK_DOWN, EventKind.PREFER, EventKind.SESSION_DOWN)
 HARMLESS = (EventKind.ICMP_RATE, EventKind.FEED_DEAD)
 
 

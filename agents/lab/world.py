@@ -8,9 +8,9 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pathbudget.agents.lab.bgp import Bgp, Listener
+from pathbudget.agents.lab.event import Event
 from pathbudget.agents.lab.routing import NextHops, Routing, shortest_delay
 from pathbudget.agents.lab.topology import LinkPass, NodeKind, Topology
 from pathbudget.agents.lab.ways import (
@@ -23,9 +23,6 @@ from pathbudget.agents.lab.ways import (
 )
 from pathbudget.probes.record import AddressFamily
 
-if TYPE_CHECKING:
-    from pathbudget.agents.lab.events import Event
-
 
 @dataclass(frozen=True)
 class World(Topology):
@@ -37,7 +34,7 @@ class World(Topology):
     bgp: Bgp | None = None
     """None: routes are fixed when the lab starts. Goes with `bgp_routes.by_bgp`."""
     listeners: tuple[Listener, ...] = ()
-    events: "tuple[Event, ...]" = ()
+    events: tuple[Event, ...] = ()
     """What happens while the lab plays (`events.py`)."""
     cut_listeners: frozenset[str] = frozenset()
     """Those whose session is closed."""

@@ -65,11 +65,17 @@ def _names(listed: Sequence[Node]) -> Iterator[Found]:
 
 def _links(world: World) -> Iterator[Found]:
     pairs: dict[frozenset[str], int] = {}
+    names: dict[str, int] = {}
     for number, link in enumerate(world.links, start=1):
         where = f"link[{number}].between"
         unknown = [name for name in (link.a, link.b) if name not in world.nodes]
         for name in unknown:
             yield where, f"{show(name)} is no node", did_you_mean(name, world.nodes)
+        if link.name in names:
+            problem = f"{show(link.name)} is link[{names[link.name]}] already"
+            yield f"link[{number}].name", problem, "a name of its own, or none"
+        elif link.name:
+            names[link.name] = number
         pair = frozenset((link.a, link.b))
         if link.a == link.b:
             yield where, f"{show(link.a)} at both ends", "two different nodes"

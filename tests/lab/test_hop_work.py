@@ -126,7 +126,7 @@ def test_a_silent_router_sends_no_errors_of_its_own() -> None:
     assert silent.leaving(echo, None) == echo
 
 
-GROUP = {bytes([10, 48, 0]).hex(): (1, 3, 5, 7)}
+GROUP: dict[str, tuple[int, ...]] = {bytes([10, 48, 0]).hex(): (1, 3, 5, 7)}
 
 
 def ways(balancing: Balancing, packets: list[bytes]) -> Counter[int | None]:
