@@ -32,7 +32,8 @@ from pathbudget.analysis.routes.model import Incident  # noqa: E402
 EXAMPLES = ROOT / "examples" / "lab"
 SCALE = 0.05
 SECOND = 1_000_000_000
-INTERVAL_NS = 10_000_000
+EVERY_MS = 10
+INTERVAL_NS = EVERY_MS * 1_000_000
 SLACK_NS = 150_000_000
 """Until an order to the lab has reached its link process, and the probe has come round."""
 
@@ -50,7 +51,7 @@ packets_per_second_per_target = 2000
 [[probe]]
 kind = "icmp"
 families = ["ipv4"]
-interval = "10ms"
+interval = "{every}ms"
 schedule = "periodic"
 flows = 16
 
@@ -87,7 +88,9 @@ def inside(folder: Path, seed: int, seconds: int) -> None:
     assert lab is not None
     catalogue = EXAMPLES / "routes-catalogue.toml"
     vantages = "".join(VANTAGE.format(name) for name in ("west", "east", "north"))
-    campaign = CAMPAIGN.format(catalogue=catalogue, seconds=seconds, seed=seed, vantages=vantages)
+    campaign = CAMPAIGN.format(
+        catalogue=catalogue, seconds=seconds, seed=seed, vantages=vantages, every=EVERY_MS
+    )
     (folder / "campaign.toml").write_text(campaign)
     listener = lab.listeners["feed"]
     values = {

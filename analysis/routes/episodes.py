@@ -77,7 +77,7 @@ def level_episodes(shifts: Iterable[LevelShift]) -> list[Episode]:
     found: list[Episode] = []
     for row in rows.values():
         open_ones: list[Episode] = []
-        for shift in sorted(row, key=lambda shift: shift.window):
+        for shift in sorted(row, key=lambda shift: shift.window.by_unix_ns):
             _take_shift(shift, open_ones, found)
     return found
 

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec.structs import replace as replace_fields
 
 from pathbudget.analysis.routes.black_holes import SizedPacket, SizeFinding, judge_sizes, size_of
 from pathbudget.analysis.routes.black_holes import SizeVerdict as Verdict
@@ -18,7 +19,7 @@ from pathbudget.analysis.routes.rank_cuts import rank_cuts
 from pathbudget.analysis.routes.shift_tests import place_of_cut
 from pathbudget.analysis.routes.sweeps import is_lost
 from pathbudget.analysis.series import NOT_OF_THE_PATH, WALL_CLOCKS
-from pathbudget.probes.record import Flag, Measurement, Metric, Sample
+from pathbudget.probes.record import FailureKind, Flag, Measurement, Metric, Sample
 
 FELT_METRICS = frozenset({Metric.RTT, Metric.CONNECT})
 LARGE_OCTETS = 600
@@ -57,6 +58,14 @@ def is_trace(measurement: Measurement) -> bool:
 def felt_series(measurement: Measurement) -> PathSeries:
     """The series of a probe: its name stands for the protocol."""
     return series_of(measurement, measurement.probe)
+
+
+def as_felt(sample: Sample) -> Sample:
+    """A host whose routing has no way there says so itself: nothing arrives, as elsewhere."""
+    failure = sample.failure
+    if failure is None or failure.kind is not FailureKind.NO_ROUTE:
+        return sample
+    return replace_fields(sample, failure=replace_fields(failure, kind=FailureKind.UNREACHABLE))
 
 
 def felt_value(sample: Sample, address: str) -> float | None:

@@ -81,7 +81,7 @@ def join(
     `holes`: black holes that were found; `clean`: sweeps that found every member healthy.
     """
     options = options or JoinOptions()
-    rows = list(evidence)
+    rows = list(dict.fromkeys(evidence))
     felt = level_episodes(_only(rows, LevelShift)) + outage_episodes(_only(rows, Outage))
     members = _member_groups(member_episodes(_only(rows, MemberFinding), clean or {}), felt)
     groups = _felt_groups(felt, options)
@@ -106,10 +106,10 @@ class _Group:
     def series(self) -> set[PathSeries]:
         return {path_of(series) for one in self.episodes for series in one.series}
 
-    def distance(self, one: Episode, options: JoinOptions) -> tuple[bool, int] | None:
+    def distance(self, one: Episode, options: JoinOptions) -> tuple[int, bool] | None:
         """How far the episode is from what is here; None if further than it may be.
 
-        What began together comes before what only ended together.
+        At the same distance what began together comes before what only ended together.
         """
         begins = [_within(other.window, one.window, options) for other in self.episodes]
         ends = [
@@ -118,8 +118,8 @@ class _Group:
             for other in (one.window, one.over)
             if end is not None and other is not None
         ]
-        found = [(False, gap) for gap in begins if gap is not None]
-        found += [(True, gap) for gap in ends if gap is not None]
+        found = [(gap, False) for gap in begins if gap is not None]
+        found += [(gap, True) for gap in ends if gap is not None]
         return min(found, default=None)
 
     def related(self, one: Episode) -> bool:

@@ -166,7 +166,8 @@ class RouteMonitor:
         path = self._paths.get(series)
         if path is None:
             path = self._paths[series] = self._new_path(series, measurement)
-        for sample in sorted(measurement.samples, key=lambda one: one.sent_unix_ns):
+        ordered = sorted(measurement.samples, key=lambda one: one.sent_unix_ns)
+        for sample in map(felt.as_felt, ordered):
             value = felt.felt_value(sample, measurement.address)
             if value is None or path.metric not in ("", sample.metric):
                 continue

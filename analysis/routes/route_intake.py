@@ -13,7 +13,7 @@ from pathbudget.analysis.routes.model import (
 from pathbudget.analysis.routes.observations import observations_of
 from pathbudget.analysis.routes.outages import OutageWatch
 from pathbudget.analysis.series import SeriesCollector
-from pathbudget.probes.record import Measurement
+from pathbudget.probes.record import Measurement, Sample
 
 PATIENCE_NS = 5_000_000_000
 """Timeouts of probes are shorter: samples are in order within this."""
@@ -60,7 +60,7 @@ class RouteIntake:
         series = felt.felt_series(measurement)
         watch = self._outages.setdefault(series, OutageWatch(series, PATIENCE_NS))
         sweep = self._sweeps.setdefault(series, SweepWatch(series))
-        for sample in sorted(measurement.samples, key=lambda one: one.sent_unix_ns):
+        for sample in map(felt.as_felt, sorted(measurement.samples, key=_sent)):
             if felt.felt_value(sample, measurement.address) is not None:
                 self._found += watch.see(sample)
                 sweep.see(sample)
@@ -94,6 +94,10 @@ class RouteIntake:
         if self.repeated:
             found.append(f"{self.repeated} measurements came twice and count once.")
         return found
+
+
+def _sent(sample: Sample) -> int:
+    return sample.sent_unix_ns
 
 
 def _ends(measurement: Measurement) -> list[int]:

@@ -23,8 +23,17 @@ def _injected(entry: Entry) -> Injected:
         name=f"{entry.kind} {entry.subject}",
         at_unix_ns=start.began_unix_ns,
         until_unix_ns=None if end is None else end.done_unix_ns,
-        causes=frozenset(Cause(word) for word in entry.causes),
+        causes=_causes(entry),
         cost_ns=tuple(cost for cost in costs if abs(cost) >= 100_000),
         done_unix_ns=start.settled_unix_ns or start.done_unix_ns,
         slow=entry.kind == "queue",
     )
+
+
+def _causes(entry: Entry) -> frozenset[Cause]:
+    """Where packets move on the way back alone, nobody who traces from here can say more than that
+    the level moved.
+    """
+    causes = frozenset(Cause(word) for word in entry.causes)
+    back_alone = all(one.before.nodes == one.after.nodes for one in entry.effects)
+    return causes | {Cause.LEVEL} if back_alone and Cause.PATH_MOVED in causes else causes
