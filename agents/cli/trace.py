@@ -52,6 +52,7 @@ ConfidenceOption = Annotated[
 HopsOption = Annotated[
     int | None, typer.Option("--max-hops", min=1, max=255, help="Greatest hop limit.")
 ]
+MtuOption = Annotated[bool, typer.Option("--mtu", help="Look for the path MTU, too.")]
 IntervalOption = Annotated[
     str, typer.Option("--interval", "-i", help="Between rounds; 1s or more.")
 ]
@@ -77,6 +78,7 @@ def trace(
     flows: FlowsOption = None,
     confidence: ConfidenceOption = None,
     max_hops: HopsOption = None,
+    mtu: MtuOption = False,
     interval: IntervalOption = "10s",
     timeout: TimeoutOption = "1s",
     count: CountOption = None,
@@ -107,6 +109,7 @@ def trace(
         flows=flows,
         confidence=confidence,
         max_hops=max_hops,
+        mtu=mtu,
         family=family_of(source, ipv4=ipv4, ipv6=ipv6),
         interval_ns=duration_of("--interval", interval),
         timeout_ns=duration_of("--timeout", timeout),

@@ -94,4 +94,5 @@ def say(incident: Incident, *, as_json: bool) -> None:
         console = Console(highlight=False, markup=False, emoji=False)
         for text in incident_lines(incident, console.width):
             console.print(text, soft_wrap=True)
+        console.print()
     sys.stdout.flush()

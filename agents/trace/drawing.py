@@ -187,10 +187,11 @@ def hop_words(row: HopRow) -> Iterator[str]:
     verdict = row.judged.verdict if row.judged else HopVerdict.CLEAN
     if verdict is HopVerdict.LOSS and row.judged is not None:
         yield f"loss up to here, at least {share(row.judged.lost_at_least)}"
+    elif rate_limited(row):
+        word = HopVerdict.RATE_LIMITED if row.state.answered else verdict
+        yield f"{word}: no loss of packets"
     elif verdict is HopVerdict.UNDECIDED and row.state.answered:
         yield "loss here undecided"
-    elif rate_limited(row):
-        yield f"{verdict}: no loss of packets"
 
 
 def _was(row: HopRow) -> str:

@@ -34,6 +34,8 @@ class HopRow:
     judged: JudgedHop | None
     change: Change = Change.NONE
     gone: tuple[Address, ...] = ()
+    rationed: bool = False
+    """Whether the trace found that silence here is no loss."""
 
     @property
     def silent_flows(self) -> int:
@@ -62,6 +64,7 @@ def hop_rows(state: PathState, verdicts: Mapping[int, JudgedHop]) -> tuple[HopRo
                 judged=verdicts.get(limit),
                 change=change_at(limit, first, shown) if first else Change.NONE,
                 gone=gone_at(limit, first, shown) if first else (),
+                rationed=limit in shown.limited,
             )
         )
     return tuple(rows)
@@ -133,6 +136,9 @@ def _sources(shown: Round, limit: int, before: Mapping[Address, str]) -> dict[Ad
 
 def rate_limited(row: HopRow) -> bool:
     """Whether what is missing there says nothing of packets."""
+    undecided = row.judged is not None and row.judged.verdict is HopVerdict.UNDECIDED
+    if row.rationed and undecided and row.state.answered:
+        return True
     return row.judged is not None and row.judged.verdict in (
         HopVerdict.RATE_LIMITED,
         HopVerdict.SILENT,

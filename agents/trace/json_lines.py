@@ -56,6 +56,9 @@ def round_line(state: PathState, ended: Round, verdicts: Verdicts, known: Known)
         complete=ended.complete,
         confidence=ended.confidence,
         path_mtu=ended.path_mtu,
+        black_hole=ended.black_hole,
+        per_packet=ended.per_packet or None,
+        changed=ended.changed,
         paths=_paths(ended),
         hops=[_hop(row, known) for row in hop_rows(state, verdicts)],
     )
@@ -79,6 +82,7 @@ def summary_line(
         duration_ns=duration_ns,
         rounds=state.rounds,
         reached=state.reached,
+        left_out=state.left_out,
         rtt=_figures(state.target),
         failures=state.failures,
         counters=state.counted,

@@ -36,6 +36,7 @@ class TraceOptions:
     flows: int | None = None
     confidence: float | None = None
     max_hops: int | None = None
+    mtu: bool = False
     family: AddressFamily | None = None
     interval_ns: int = INTERVAL_NS
     timeout_ns: int = TIMEOUT_NS
@@ -113,6 +114,7 @@ def _probe_options(options: TraceOptions, host: PingHost, spec: ProbeSpec) -> di
         "flows": options.flows,
         "confidence": options.confidence,
         "max_hops": options.max_hops,
+        "mtu": options.mtu or None,
     }
     raw: dict[str, object] = {
         name: value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pathbudget.agents.ping.sketch import Sketch
 from pathbudget.agents.ping.strip import Strip
-from pathbudget.probes.record import Metric, Note, Sample
+from pathbudget.probes.record import FailureKind, Metric, Note, Sample, Stage
 from pathbudget.probes.trace.contract import HopNote
 
 MOST_ADDRESSES = 64
@@ -59,15 +59,31 @@ class Round:
     confidence: float | None = None
     reached: bool = False
     path_mtu: int | None = None
+    black_hole: int | None = None
+    """Hop limit behind which long packets vanish without a word."""
+    per_packet: str = ""
+    """Hop limits at which one flow met several routers."""
+    limited: frozenset[int] = frozenset()
+    """Hop limits at which the trace itself found that silence is no loss: asked again, they answer.
+    """
+    changed: bool = False
+    """The path changed under way; what was seen before that is left out."""
+    unprivileged: bool = False
     failure: str = ""
     arrived: dict[int, int] = field(default_factory=dict[int, int])
     """The smallest hop limit with which each flow got to the destination: its path ends there,
     though probes may have been sent beyond.
     """
 
-    def put(self, flow: int, limit: int, who: Address | None, *, arrived: bool) -> None:
+    sent: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    """When the latest probe of a flow with a hop limit left."""
+
+    def put(
+        self, flow: int, limit: int, who: Address | None, at_unix_ns: int, *, arrived: bool
+    ) -> None:
         """Who answered a probe; an answer counts more than silence before or after it."""
         hops = self.flows.setdefault(flow, {})
+        self.sent[flow, limit] = max(at_unix_ns, self.sent.get((flow, limit), 0))
         if arrived and limit < self.arrived.get(flow, limit + 1):
             self.arrived[flow] = limit
             for beyond in [one for one in hops if one > limit]:
@@ -78,6 +94,30 @@ class Round:
             hops[limit] = who
         else:
             hops.setdefault(limit, None)
+
+    def read(self, notes: dict[str, Note]) -> None:
+        """What the destination's sample says of the whole trace. Call it once, at the end."""
+        self.stopped = str(notes.get(HopNote.STOPPED, ""))
+        complete, confidence = notes.get(HopNote.COMPLETE), notes.get(HopNote.CONFIDENCE)
+        self.complete = bool(complete) if complete is not None else None
+        self.confidence = float(confidence) if isinstance(confidence, int | float) else None
+        self.path_mtu = _number(notes.get(HopNote.PATH_MTU))
+        self.black_hole = _number(notes.get(HopNote.BLACK_HOLE))
+        self.per_packet = str(notes.get(HopNote.PER_PACKET, ""))
+        self.limited = frozenset(map(int, str(notes.get(HopNote.LIMITED, "")).split()))
+        self.unprivileged = notes.get(HopNote.UNPRIVILEGED) is True
+        changed = _number(notes.get(HopNote.CHANGED))
+        if changed is not None:
+            self.changed = True
+            self.forget_before(changed)
+        self.sent.clear()
+
+    def forget_before(self, unix_ns: int) -> None:
+        """The path changed then: what was seen before is of one that is no more."""
+        for (flow, limit), at in self.sent.items():
+            if at < unix_ns:
+                self.flows[flow].pop(limit, None)
+        self.flows = {flow: hops for flow, hops in self.flows.items() if hops}
 
     def addresses(self, limit: int) -> Counter[Address]:
         """Who answered there, by number of flows."""
@@ -117,6 +157,8 @@ class PathState:
         """Round trips to the destination on the first flow, one a round."""
         self.rounds = 0
         self.reached = 0
+        self.left_out = 0
+        """Rounds that never began, because earlier ones were still under way."""
         self.first: Round | None = None
         self.latest: Round | None = None
         self.failures: Counter[str] = Counter()
@@ -133,13 +175,16 @@ class PathState:
         return self.latest or next(iter(self._open.values()), None)
 
     def take(self, sample: Sample) -> Round | None:
-        """Keep one sample; the round that it ended, if it did."""
+        """Keep one sample; the round that it ended, if it did. One that was left out is none."""
         if sample.metric == Metric.HOP_RTT:
             self._take_hop(sample)
             return None
-        if sample.metric == Metric.RTT:
-            return self._end(sample)
-        return None
+        if sample.metric != Metric.RTT:
+            return None
+        if sample.seq not in self._open and _not_sent(sample):
+            self.left_out += 1
+            return None
+        return self._end(sample)
 
     def _take_hop(self, sample: Sample) -> None:
         if sample.part is None:
@@ -148,14 +193,15 @@ class PathState:
         hop.sent += 1
         flow, current = sample.flow or 0, self._round(sample.seq)
         if sample.value_ns is None:
-            current.put(flow, sample.part, None, arrived=False)
+            current.put(flow, sample.part, None, sample.sent_unix_ns, arrived=False)
             if hop.silence is None:
                 hop.silence = self._strip()
             hop.silence.add(sample.sent_unix_ns, None)
             return
         hop.answered += 1
         router = self._router(hop, sample.responder or self.address)
-        current.put(flow, sample.part, router.address, arrived=sample.responder is None)
+        arrived = sample.responder is None
+        current.put(flow, sample.part, router.address, sample.sent_unix_ns, arrived=arrived)
         router.rtt.add(sample.value_ns)
         router.strip.add(sample.sent_unix_ns, sample.value_ns)
         _take_notes(router, sample.notes or {})
@@ -182,15 +228,10 @@ class PathState:
     def _end(self, sample: Sample) -> Round:
         ended = self._round(sample.seq)
         del self._open[sample.seq]
-        notes = sample.notes or {}
-        ended.stopped = str(notes.get(HopNote.STOPPED, ""))
-        complete, confidence = notes.get(HopNote.COMPLETE), notes.get(HopNote.CONFIDENCE)
-        ended.complete = bool(complete) if complete is not None else None
-        ended.confidence = float(confidence) if isinstance(confidence, int | float) else None
-        ended.path_mtu = _number(notes.get(HopNote.PATH_MTU))
+        ended.read(sample.notes or {})
         ended.reached = sample.value_ns is not None
-        self.protocol = str(notes.get(HopNote.PROTOCOL, self.protocol))
-        self.port = _number(notes.get(HopNote.PORT)) or self.port
+        self.protocol = str((sample.notes or {}).get(HopNote.PROTOCOL, self.protocol))
+        self.port = _number((sample.notes or {}).get(HopNote.PORT)) or self.port
         self.rounds += 1
         if sample.value_ns is not None:
             self.reached += 1
@@ -198,10 +239,17 @@ class PathState:
         elif sample.failure is not None:
             ended.failure = str(sample.failure.kind)
             self.failures[ended.failure] += 1
-        if ended.flows:
-            self.first = self.first or ended
-            self.latest = ended
+        if ended.flows:  # a long round may end after the one that began behind it
+            if self.first is None or ended.number < self.first.number:
+                self.first = ended
+            if self.latest is None or ended.number > self.latest.number:
+                self.latest = ended
         return ended
+
+
+def _not_sent(sample: Sample) -> bool:
+    failure = sample.failure
+    return failure is not None and failure.kind is FailureKind.LOCAL and failure.stage is Stage.SEND
 
 
 def _take_notes(router: Router, notes: dict[str, Note]) -> None:

@@ -1,6 +1,6 @@
 """The whole picture of `pathbudget trace`: what is known in, lines out. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
@@ -104,13 +104,29 @@ def _verdict(state: PathState) -> str:
     if shown is None:
         return ""
     texts: list[str] = []
+    if state.left_out:
+        texts.append(f"A round takes longer than the interval: {state.left_out} left out.")
     if not shown.reached:
         texts.append(f"Not reached: {STOPPED.get(shown.stopped, 'no answer on the first flow')}.")
     if shown.complete is False:
         texts.append(_incomplete(shown))
-    if shown.path_mtu:
-        texts.append(f"Path MTU {shown.path_mtu}.")
+    texts += _remarks(shown)
     return " ".join(texts)
+
+
+def _remarks(shown: Round) -> Iterator[str]:
+    """What the latest round says of itself as a whole."""
+    if shown.path_mtu:
+        yield f"Path MTU {shown.path_mtu}."
+    if shown.black_hole is not None:
+        yield f"Longer packets vanish behind hop {shown.black_hole} without a word (black hole)."
+    if shown.per_packet:
+        hops = ", ".join(shown.per_packet.split())
+        yield f"One flow met several routers at hop {hops}: balanced packet by packet."
+    if shown.changed:
+        yield "The path changed during the latest round; what it saw before is left out."
+    if shown.unprivileged:
+        yield "Sent without raw sockets: labels and translation are not seen."
 
 
 def _incomplete(shown: Round) -> str:

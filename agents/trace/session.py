@@ -133,9 +133,9 @@ class Session:
     def _method(self) -> str:
         if self._options.once:
             return ""
+        text = f"a round every {format_duration(self._options.interval_ns)}."
         many = len(self._plan.series)
-        hosts = f"{many} hosts, " if many > 1 else ""
-        return f"{hosts}a round every {format_duration(self._options.interval_ns)}."
+        return f"{many} hosts, {text}" if many > 1 else text.capitalize()
 
     def _notices(self) -> list[str]:
         looking = ["Looking up names."] if self._preparing is not None else []

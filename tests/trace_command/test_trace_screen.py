@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.trace_command.conftest import TARGET, Walk, plain, state_of
 
 from pathbudget.agents.trace.hop_rows import judged
@@ -108,6 +110,19 @@ def test_a_screen_that_is_too_small_says_what_is_hidden() -> None:
     assert small[-1].plain == f"{len(final(picture, 80)) - 5} more lines; all at the end."
 
 
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [({}, "loss here undecided"), ({"limited": "2 3"}, "rate-limited responder: no loss")],
+    ids=["alone", "asked-again"],
+)
+def test_few_missing_answers_are_undecided_unless_the_trace_asked_again(
+    notes: dict[str, Note], words: str
+) -> None:
+    walk = Walk(plain, silent=lambda who, trace, flow: who == "10.1.0.1" and flow < 3)
+    walk.end_notes = {**walk.end_notes, **notes}
+    assert words in " ".join(" ".join(drawn(state_of(walk, rounds=1))).split())
+
+
 def test_not_reached_says_why() -> None:
     lines = drawn(state_of(Walk(lambda trace, flow: ("10.0.0.1", None, None))))
     assert "Not reached: the hops beyond are silent." in lines
@@ -117,3 +132,27 @@ def test_an_open_stopping_rule_is_said() -> None:
     walk = Walk(plain, end_notes={"complete": False, "confidence": 0.95, "stopped": "budget"})
     text = " ".join(drawn(state_of(walk)))
     assert "There may be more addresses than were found at 95 %" in text
+
+
+@given(
+    paths=st.lists(
+        st.lists(st.one_of(st.none(), st.integers(0, 5)), min_size=1, max_size=8),
+        min_size=1,
+        max_size=12,
+    ),
+    width=st.integers(40, 100),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_path_set_is_drawn_whole_within_the_width(
+    paths: list[list[int | None]], width: int
+) -> None:
+    def script(trace: int, flow: int) -> Sequence[str | None]:
+        turned = paths[(flow + trace) % len(paths)]
+        return [None if n is None else f"10.{hop}.0.{n}" for hop, n in enumerate(turned)]
+
+    state = state_of(Walk(script, flows=len(paths)), rounds=2)
+    lines = drawn(state, width)
+    assert max(map(len, lines)) <= width
+    assert state.latest is not None
+    seen = {who for hops in state.latest.flows.values() for who in hops.values() if who}
+    assert all(who in "\n".join(lines) for who in seen)

@@ -9,7 +9,7 @@ from pathbudget.agents.trace.changes import Change, change_at, changed_hops, gon
 from pathbudget.agents.trace.hop_rows import hop_rows, judged
 from pathbudget.agents.trace.path_state import MOST_ADDRESSES, MOST_OPEN, OTHERS, Round
 from pathbudget.analysis.hop_loss import HopVerdict
-from pathbudget.probes.record import Sample
+from pathbudget.probes.record import Failure, FailureKind, Sample, Stage
 
 
 def a_round(*paths: Sequence[str | None]) -> Round:
@@ -143,6 +143,58 @@ def test_the_first_round_shows_before_it_has_ended() -> None:
         "10.1.0.1",
         "10.1.1.1",
     ]
+
+
+def test_a_round_that_never_began_is_none_and_is_counted() -> None:
+    state = state_of(Walk(plain), rounds=1)
+    busy = Failure(FailureKind.LOCAL, Stage.SEND, "not sent: 2 traces are still under way")
+    assert state.take(Sample(1, "rtt", START_UNIX_NS, failure=busy)) is None
+    assert (state.rounds, state.left_out) == (1, 1)
+    assert state.latest is state.first
+
+
+def test_rounds_may_end_in_another_order_than_they_began() -> None:
+    state = state_of(Walk(plain), rounds=0)
+    for trace in (2, 1, 0):
+        for sample in Walk(plain).samples(trace, START_UNIX_NS):
+            state.take(sample)
+    assert state.first is not None
+    assert state.latest is not None
+    assert (state.first.number, state.latest.number) == (0, 2)
+
+
+def test_what_was_seen_before_the_path_changed_under_way_is_no_path() -> None:
+    state = state_of(Walk(plain), rounds=0)
+
+    def hop(flow: int, part: int, who: str, at: int) -> Sample:
+        return Sample(
+            0,
+            "hop_rtt",
+            START_UNIX_NS + at,
+            value_ns=MS,
+            flow=flow,
+            part=part,
+            responder=who,
+        )
+
+    for sample in (
+        hop(1, 1, "a", 0),
+        hop(1, 2, "old", 1),
+        hop(1, 2, "new", 9),
+        hop(2, 2, "old", 2),
+        hop(1, 1, "a", 8),
+        Sample(
+            0,
+            "rtt",
+            START_UNIX_NS,
+            value_ns=MS,
+            notes={"changed_unix_ns": START_UNIX_NS + 5, "per_packet": "2 3"},
+        ),
+    ):
+        state.take(sample)
+    assert state.latest is not None
+    assert state.latest.flows == {1: {1: "a", 2: "new"}}
+    assert (state.latest.changed, state.latest.per_packet) == (True, "2 3")
 
 
 def test_memory_is_bounded_whatever_answers() -> None:
