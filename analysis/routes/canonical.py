@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pathbudget.analysis.routes.aliases import router_of
 from pathbudget.analysis.routes.as_paths import WILD_WORD, as_hops
 from pathbudget.analysis.routes.model import WILD, FlowPath, Granularity, Hop
 from pathbudget.sites.prefix_table import Origins
@@ -81,7 +80,7 @@ class Sight:
         return Canonical(hops, path.reached, is_open, end)
 
     def _routers(self, hop: Hop) -> Hop:
-        return frozenset(router_of(address, self.routers) for address in hop)
+        return frozenset(self.routers.get(address, address) for address in hop)
 
 
 def agree(one: Canonical, other: Canonical) -> bool:

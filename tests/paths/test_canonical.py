@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pathbudget.analysis.routes.aliases import read_aliases
 from pathbudget.analysis.routes.as_paths import as_path
 from pathbudget.analysis.routes.canonical import (
     Canonical,
@@ -18,6 +17,7 @@ from pathbudget.analysis.routes.canonical import (
 )
 from pathbudget.analysis.routes.model import FlowPath, Granularity
 from pathbudget.probes.errors import ConfigError
+from pathbudget.sites.aliases import read_aliases
 from pathbudget.sites.prefix_files import asns_of
 from pathbudget.sites.prefix_table import Origin
 

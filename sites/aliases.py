@@ -11,7 +11,6 @@ proof that they are one router, and a wrong alias hides a change of the path for
 """
 
 import ipaddress
-from collections.abc import Mapping
 from pathlib import Path
 
 from pathbudget.probes.errors import ConfigError, Fault
@@ -57,8 +56,3 @@ def _take(text: str, routers: dict[str, str]) -> str:
         if routers.setdefault(address, router) != router:
             return f"{address} is {routers[address]} already"
     return ""
-
-
-def router_of(address: str, routers: Mapping[str, str]) -> str:
-    """The router that an address is of; an address of no known router stands for itself."""
-    return routers.get(address, address)
