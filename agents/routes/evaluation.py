@@ -5,6 +5,7 @@ Nothing of `analysis` is imported until it is used, so that an agent without num
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pathbudget.agents.extras import require
@@ -52,6 +53,10 @@ class RouteWish:
     """Times by which things belong together are multiplied by it; for labs that compress time."""
     feeds: "BgpPlan | None" = None
     """What is expected of BGP feeds, and RPKI."""
+    granularity: str = "address"
+    """What a hop is: ``address``, ``router`` or ``as``."""
+    aliases: Path | None = None
+    """Which addresses are one router."""
 
     def wants(self, measurement: Measurement) -> bool:
         """Whether its series was asked for."""
@@ -87,9 +92,11 @@ def routes_of_store(
 
 
 def options_of(wish: RouteWish, shifts: "ShiftOptions") -> "RouteOptions":
-    """How to judge. Raises ConfigError for an RPKI file that cannot be read."""
+    """How to judge. Raises ConfigError for a file of RPKI or aliases that cannot be read."""
     from pathbudget.analysis.routes.evaluate import RouteOptions
     from pathbudget.analysis.routes.incidents import JoinOptions
+    from pathbudget.analysis.routes.model import Granularity
+    from pathbudget.sites.aliases import read_aliases
     from pathbudget.sites.rpki import load_vrps
 
     usual, scale, plan = RouteOptions(), wish.time_scale, wish.feeds
@@ -97,6 +104,8 @@ def options_of(wish: RouteWish, shifts: "ShiftOptions") -> "RouteOptions":
     return RouteOptions(
         join=JoinOptions().scaled(scale),
         shifts=shifts,
+        granularity=Granularity(wish.granularity),
+        routers=read_aliases(wish.aliases) if wish.aliases else {},
         flap_ns=round(usual.flap_ns * scale),
         settle_ns=round(settle_ns * scale),
         feeds={one.name: one.rules for one in plan.feeds} if plan else {},

@@ -4,7 +4,7 @@ Journals of campaigns that run are read line by line (tail.py), so that news is 
 itself; tables have what was written by other hosts, and before. Memory: the ids of the last hour.
 """
 
-import itertools
+import heapq
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,14 @@ from pathbudget.agents.routes.evaluation import (
     updates_of,
 )
 from pathbudget.agents.routes.tail import Tail
+from pathbudget.agents.routes.time_order import in_order_of_time
 from pathbudget.probes.bgp.record import RouteUpdate
 from pathbudget.probes.record import Measurement
 
 OVERLAP_NS = 3_600_000_000_000
 """What began so much before the newest may still be written: long measurements, other hosts."""
+SLICE_NS, SHORTEST_SLICE_NS = 10_000_000_000, 100_000_000
+"""What of several measurements is looked at together; times `RouteWish.time_scale`."""
 
 
 class GrowingStore(RouteStore, Protocol):
@@ -72,11 +75,18 @@ class Looks:
         """When the latest sample that was met was sent."""
 
     def look(self) -> Iterator[RouteUpdate | Measurement]:
-        """What is new since the last look: BGP updates, pieces out of journals, measurements."""
-        yield from self._updates()
-        for one in itertools.chain(self._pieces(), self._measurements()):
-            latest = max((sample.sent_unix_ns for sample in one.samples), default=0)
-            self.newest_unix_ns = max(self.newest_unix_ns, latest)
+        """What is new since the last look, as it happened: pieces of measurements, BGP updates."""
+        slice_ns = max(SHORTEST_SLICE_NS, round(SLICE_NS * self._wish.time_scale))
+        pieces = sorted(self._pieces(), key=_first_ns)
+        streams = (
+            ((one.until_unix_ns, one.measurement) for one in in_order_of_time(source, slice_ns))
+            for source in (pieces, self._measurements())
+        )
+        updates = ((one.arrived_unix_ns, one) for one in self._updates())
+        for _, one in heapq.merge(updates, *streams, key=_time):
+            if isinstance(one, Measurement):
+                latest = max(sample.sent_unix_ns for sample in one.samples)
+                self.newest_unix_ns = max(self.newest_unix_ns, latest)
             yield one
 
     def _pieces(self) -> Iterator[Measurement]:
@@ -102,3 +112,11 @@ class Looks:
         if since is None or (asked is not None and asked > since):
             return self._wish
         return replace(self._wish, since_unix_ns=since)
+
+
+def _time(news: tuple[int, RouteUpdate | Measurement]) -> int:
+    return news[0]
+
+
+def _first_ns(one: Measurement) -> int:
+    return min(sample.sent_unix_ns for sample in one.samples)

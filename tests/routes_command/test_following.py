@@ -10,6 +10,7 @@ import pytest
 
 from pathbudget.agents.routes.evaluation import RouteWish
 from pathbudget.agents.routes.following import OVERLAP_NS, Known, Looks
+from pathbudget.agents.routes.time_order import in_order_of_time
 from pathbudget.agents.store.journal import Journal
 from pathbudget.agents.store.reading import Selection
 from pathbudget.agents.store.update_files import UpdateSelection
@@ -180,3 +181,36 @@ def test_later_looks_ask_for_the_last_hour_only(folder: GrowingFolder) -> None:
     samples(looks)
     samples(looks)
     assert folder.asked == [None, AT - OVERLAP_NS]
+
+
+def test_measurements_come_side_by_side_in_order_of_time_and_traces_whole() -> None:
+    slice_ns = 10 * SECOND
+    whole = [
+        msgspec.structs.replace(
+            envelope("a", "icmp"),
+            samples=tuple(Sample(n, "rtt", AT + n * SECOND, value_ns=1) for n in range(100)),
+        ),
+        msgspec.structs.replace(
+            envelope("b", "trace"),
+            samples=tuple(
+                Sample(n, metric, AT + n * 25 * SECOND + after, value_ns=1, part=1)
+                for n in range(4)
+                for metric, after in (("rtt", 0), ("hop_rtt", 9 * SECOND))
+            ),
+        ),
+        msgspec.structs.replace(
+            envelope("c", "icmp"),
+            samples=tuple(Sample(n, "rtt", AT + (200 + n) * SECOND, value_ns=1) for n in range(5)),
+        ),
+    ]
+    pieces = list(in_order_of_time(whole, slice_ns))
+    ends = [one.until_unix_ns for one in pieces]
+    assert ends == sorted(ends)
+    for one in whole:
+        mine = [piece.measurement for piece in pieces if piece.measurement.id == one.id]
+        assert Counter(s for m in mine for s in m.samples) == Counter(one.samples)
+        if one.probe == "trace":
+            assert [len(m.samples) for m in mine] == [2, 2, 2, 2]
+    names = [piece.measurement.id for piece in pieces]
+    assert names.index("b") < len(names) - 1 - names[::-1].index("a")
+    assert set(names[-1:]) == {"c"}
