@@ -5,19 +5,18 @@
     updates      -> state of BGP          -> BGP events, feed events
     all of these -> incidents (join)      -> budget lines that moved
 
-The measurements are read once. What is kept of a sample is what `evaluate` keeps: 32 octets.
+The measurements are read once. What is kept of a sample is 48 octets.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pathbudget.analysis.places import tiers_of
-from pathbudget.analysis.routes import felt
 from pathbudget.analysis.routes.bgp_peers import FeedRules
 from pathbudget.analysis.routes.bgp_state import RouteTable
 from pathbudget.analysis.routes.bgp_watch import Watch
+from pathbudget.analysis.routes.canonical import Sight
+from pathbudget.analysis.routes.felt import FeltTrack
 from pathbudget.analysis.routes.incidents import JoinOptions, join
 from pathbudget.analysis.routes.level_shifts import BATCH, ShiftOptions, level_shifts
 from pathbudget.analysis.routes.model import (
@@ -36,10 +35,8 @@ from pathbudget.analysis.routes.route_intake import RouteIntake
 from pathbudget.analysis.routes.route_report import RouteReport, Timeline
 from pathbudget.analysis.routes.stability import stability_of
 from pathbudget.analysis.routes.timelines import bucket_of, timeline
-from pathbudget.analysis.series import Series, SeriesKey
-from pathbudget.analysis.track import Track
 from pathbudget.probes.bgp.record import RouteUpdate
-from pathbudget.probes.record import AddressFamily, Measurement
+from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.prefixes import Origins
 from pathbudget.sites.rpki import VrpTable
@@ -52,6 +49,8 @@ class RouteOptions:
     join: JoinOptions = field(default_factory=JoinOptions)
     shifts: ShiftOptions = BATCH
     granularity: Granularity = Granularity.ADDRESS
+    routers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Router by address, for that granularity."""
     flap_ns: int = FLAP_NS
     settle_ns: int = 60_000_000_000
     confidence: float = 0.95
@@ -59,6 +58,10 @@ class RouteOptions:
     """For RPKI states of BGP events."""
     feeds: Mapping[str, FeedRules] = field(default_factory=dict[str, FeedRules])
     """What is expected of BGP feeds by name."""
+
+    def sight(self, origins: Origins | None) -> Sight:
+        """What hops are called."""
+        return Sight(self.granularity, origins, self.routers)
 
     def table(self, watch: Watch) -> RouteTable:
         """A BGP state that goes by these options."""
@@ -84,17 +87,17 @@ def evaluate_routes(
     intake = RouteIntake()
     for measurement in measurements:
         intake.add(measurement)
-    series, vantages = intake.collector.finish()
-    tracks = felt_tracks(series, vantages)
+    tracks = intake.tracks()
     events = _route_events(intake.traces, origins, options)
     table = options.table(watch_of(catalogue, intake.addresses))
     bgp, last_unix_ns = _bgp_events(updates, table, intake.last_unix_ns)
     evidence: list[Evidence] = [*events, *bgp, *intake.outages()]
-    for path, (metric, track, least_ns) in tracks.items():
-        evidence += _shifts(path, metric, track, least_ns, options.shifts)
+    for path, track in tracks.items():
+        evidence += _shifts(path, track, options.shifts)
     evidence += intake.members()
     incidents = join(evidence, options.join, holes=intake.holes(), clean=intake.clean())
     if chosen:
+        series, _ = intake.collector.finish()
         incidents = list(with_lines(incidents, Lines(series, chosen, options.confidence)))
     return RouteReport(
         stability=tuple(_stability(intake.traces, origins, options)),
@@ -108,55 +111,24 @@ def evaluate_routes(
     )
 
 
-FeltTracks = dict[PathSeries, tuple[str, Track, float]]
-"""Metric, numbers, and the noise floor in ns, of each series that says how a path is."""
-
-
-def felt_tracks(series: dict[SeriesKey, Series], vantages: Sequence[str]) -> FeltTracks:
-    """Round trips and connects by vantage. Those of traces where nothing else looks."""
-    found: FeltTracks = {}
-    for key, one in series.items():
-        if key.loaded or key.metric not in felt.FELT_METRICS:
-            continue
-        for number in np.unique(one.track.vantages):
-            mine = one.track.vantages == number
-            track = Track(
-                one.track.sent_unix_ns[mine], one.track.values_ns[mine], one.track.vantages[mine]
-            )
-            path = _path(key, vantages[int(number)])
-            if path not in found or key.metric == "rtt":
-                found[path] = key.metric, track, float(one.noise_floor_ns or 0)
-    looked = {(path.vantage, path.address) for path in found if path.protocol != "trace"}
-    return {
-        path: rest
-        for path, rest in found.items()
-        if path.protocol != "trace" or (path.vantage, path.address) not in looked
-    }
-
-
-def _path(key: SeriesKey, vantage: str) -> PathSeries:
-    family = None if key.family is None else AddressFamily(key.family)
-    return PathSeries(vantage, key.region, key.site, key.target, key.address, family, key.probe)
-
-
-def _shifts(
-    path: PathSeries, metric: str, track: Track, floor_ns: float, options: ShiftOptions
-) -> list[Evidence]:
-    finest = replace(options, least_ns=max(options.least_ns, floor_ns))
-    return [*level_shifts(path, metric, track.sent_unix_ns, track.values_ns, finest)]
+def _shifts(path: PathSeries, felt: FeltTrack, options: ShiftOptions) -> list[Evidence]:
+    track = felt.track()
+    finest = options.on_host(felt.floor_ns)
+    return [*level_shifts(path, felt.metric, track.sent_unix_ns, track.values_ns, finest)]
 
 
 def _route_events(
     traces: dict[PathSeries, list[PathObservation]], origins: Origins | None, options: RouteOptions
 ) -> list[RouteEvent]:
     everything = [one for rows in traces.values() for one in rows]
-    return route_events(everything, origins, flap_ns=options.flap_ns)
+    return route_events(everything, sight=options.sight(origins), flap_ns=options.flap_ns)
 
 
 def _stability(
     traces: dict[PathSeries, list[PathObservation]], origins: Origins | None, options: RouteOptions
 ) -> list[RouteStability]:
-    return [stability_of(rows, options.granularity, origins) for rows in traces.values()]
+    sight = options.sight(origins)
+    return [stability_of(rows, sight=sight) for rows in traces.values()]
 
 
 def watch_of(catalogue: Catalogue | None, addresses: dict[str, str]) -> Watch:
@@ -178,13 +150,14 @@ def _bgp_events(
     return [*found, *table.advance(last_unix_ns), *table.finish()], last_unix_ns
 
 
-def _timelines(tracks: FeltTracks) -> list[Timeline]:
-    if not tracks:
+def _timelines(tracks: Mapping[PathSeries, FeltTrack]) -> list[Timeline]:
+    rows = {path: (felt.metric, felt.track()) for path, felt in tracks.items()}
+    if not rows:
         return []
-    first = min(int(track.sent_unix_ns[0]) for _, track, _ in tracks.values())
-    last = max(int(track.sent_unix_ns[-1]) for _, track, _ in tracks.values())
+    first = min(int(track.sent_unix_ns[0]) for _, track in rows.values())
+    last = max(int(track.sent_unix_ns[-1]) for _, track in rows.values())
     bucket = bucket_of(first, last)
-    return [timeline(path, metric, track, bucket) for path, (metric, track, _) in tracks.items()]
+    return [timeline(path, metric, track, bucket) for path, (metric, track) in rows.items()]
 
 
 def hop_names(paths: Iterable[PathObservation], origins: Origins | None) -> dict[str, str]:

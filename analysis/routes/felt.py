@@ -4,6 +4,7 @@ Hop round trips are none (routers answer when they like), nor what our own traff
 packets so large that their loss may be a matter of size (`black_holes` looks at those).
 """
 
+from array import array
 from collections import deque
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from pathbudget.analysis.routes.rank_cuts import rank_cuts
 from pathbudget.analysis.routes.shift_tests import place_of_cut
 from pathbudget.analysis.routes.sweeps import is_lost
 from pathbudget.analysis.series import NOT_OF_THE_PATH, WALL_CLOCKS
+from pathbudget.analysis.track import Track
 from pathbudget.probes.record import FailureKind, Flag, Measurement, Metric, Sample
 
 FELT_METRICS = frozenset({Metric.RTT, Metric.CONNECT})
@@ -82,6 +84,36 @@ def felt_value(sample: Sample, address: str) -> float | None:
         return None
     stepped = Flag.CLOCK_STEP in sample.flags and sample.clock_source in WALL_CLOCKS
     return None if stepped else float(value)
+
+
+def tells_level(sample: Sample) -> bool:
+    """Whether its round trip may move a level: not where this host was busy just then."""
+    return sample.failure is not None or Flag.HOST_BUSY not in sample.flags
+
+
+@dataclass(slots=True)
+class FeltTrack:
+    """Round trips of a series, losses as +inf: 16 octets a sample."""
+
+    metric: str
+    floor_ns: float = 0.0
+    """The worst noise floor that its measurements state."""
+    _times: "array[int]" = field(default_factory=lambda: array("q"))
+    _values: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def add(self, sent_unix_ns: int, value_ns: float) -> None:
+        """One sample."""
+        self._times.append(sent_unix_ns)
+        self._values.append(value_ns)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def track(self) -> Track:
+        """All of them in order of time."""
+        times, values = np.array(self._times, dtype=np.int64), np.array(self._values)
+        order = np.lexsort((values, times))
+        return Track(times[order], values[order], np.zeros(len(times), dtype=np.int64))
 
 
 @dataclass(slots=True)

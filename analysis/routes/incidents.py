@@ -84,14 +84,13 @@ def join(
     rows = list(dict.fromkeys(evidence))
     felt = level_episodes(_only(rows, LevelShift)) + outage_episodes(_only(rows, Outage))
     members = _member_groups(member_episodes(_only(rows, MemberFinding), clean or {}), felt)
-    groups = _felt_groups(felt, options)
+    lasting = [one for one in felt if not _is_brief(one, options)]
+    groups = _felt_groups(lasting, options)
     groups += [_Group([one]) for one in hole_episodes(holes)]
-    groups = [one for one in groups if not _is_brief(one, options)] + [
-        one for one in groups if _is_brief(one, options)
-    ]
+    groups += _felt_groups((one for one in felt if _is_brief(one, options)), options)
     _attach(route_episodes(_only(rows, RouteEvent)), groups, options)
     _attach(bgp_episodes(_only(rows, BgpEvent)), groups, options)
-    groups = [one for one in groups if not _is_brief(one, options)]
+    groups = [one for one in groups if not all(_is_brief(each, options) for each in one.episodes)]
     groups += members
     groups += [_Group([one]) for one in feed_episodes(_only(rows, FeedEvent))]
     found = [_incident(group, options) for group in groups]
@@ -210,13 +209,12 @@ def _attach(episodes: Iterable[Episode], groups: list[_Group], options: JoinOpti
             groups.append(_Group([one]))
 
 
-def _is_brief(group: _Group, options: JoinOptions) -> bool:
-    """Whether a level was left again at once, and nothing else was seen."""
-    return all(
+def _is_brief(one: Episode, options: JoinOptions) -> bool:
+    """Whether a level was left again at once: no incident, unless something else was seen."""
+    return (
         isinstance(one.first, LevelShift)
         and one.over is not None
         and one.over.after_unix_ns - one.window.by_unix_ns < options.shortest_ns
-        for one in group.episodes
     )
 
 

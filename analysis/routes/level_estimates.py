@@ -60,12 +60,14 @@ def loss(lost: Values, confidence: float) -> Estimate:
     return Estimate(ratio, min(low, exact[0]), max(high, exact[1]), confidence)
 
 
-def difference(before: Estimate, after: Estimate, confidence: float) -> Estimate:
-    """`after` less `before`, both at half of the permitted error."""
+def difference(
+    before: Estimate, after: Estimate, confidence: float, *, floor_ns: float = 0.0
+) -> Estimate:
+    """`after` less `before`, both at half of the permitted error, no finer than the noise floor."""
     return Estimate(
         after.value_ns - before.value_ns,
-        after.low_ns - before.high_ns,
-        after.high_ns - before.low_ns,
+        after.low_ns - before.high_ns - floor_ns,
+        after.high_ns - before.low_ns + floor_ns,
         confidence,
     )
 

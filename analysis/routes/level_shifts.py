@@ -48,9 +48,15 @@ class ShiftOptions:
     least_ns: float = 100_000.0
     least_loss: float = 0.01
     confidence: float = 0.95
+    floor_ns: float = 0.0
+    """Noise floor of the measuring host: no difference is known better."""
     window: int = 2048
     least: int = LEAST
     false_alarms: float = FALSE_ALARMS
+
+    def on_host(self, floor_ns: float) -> "ShiftOptions":
+        """The same on a host with this noise floor."""
+        return replace(self, floor_ns=floor_ns, least_ns=max(self.least_ns, floor_ns))
 
 
 BATCH = ShiftOptions()
@@ -180,10 +186,15 @@ class _Channel:
             window=Window(int(self.times[earliest - 1]), int(self.times[latest])),
             before=of(before, confidence),
             after=of(after, confidence),
-            cost=level_estimates.difference(of(before, each), of(after, each), confidence),
+            cost=level_estimates.difference(
+                of(before, each), of(after, each), confidence, floor_ns=self._floor_ns(what)
+            ),
             false_alarms=self.options.false_alarms,
             floor_ns=level_estimates.floor_moved(before, after) if what == "rtt" else None,
         )
+
+    def _floor_ns(self, what: str) -> float:
+        return 0.0 if what == "loss" else self.options.floor_ns
 
     def _of_swell(self, shift: LevelShift, after: Values, slow: bool) -> LevelShift:
         """A stage of a swell, or beside one: it has no one level."""

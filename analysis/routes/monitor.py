@@ -88,7 +88,7 @@ class RouteMonitor:
         self._catalogue = catalogue
         self._tiers = tiers_of(catalogue, tiers) if catalogue is not None else ()
         self._traces = Observer()
-        self._routes = RouteWatch(origins=origins, flap_ns=self.options.flap_ns)
+        self._routes = RouteWatch(sight=self.options.sight(origins), flap_ns=self.options.flap_ns)
         self._addresses: dict[str, str] = {}
         self._table = self.options.table(watch_of(catalogue, {}))
         self._paths: dict[PathSeries, _Path] = {}
@@ -172,14 +172,15 @@ class RouteMonitor:
             if value is None or path.metric not in ("", sample.metric):
                 continue
             path.metric = sample.metric
-            self._take(path.levels.see(sample.sent_unix_ns, value))
+            if felt.tells_level(sample):
+                self._take(path.levels.see(sample.sent_unix_ns, value))
             self._take(path.outages.see(sample))
             self._take(path.sweeps.see(sample))
 
     def _new_path(self, series: PathSeries, measurement: Measurement) -> _Path:
         shifts = self.options.shifts
         if measurement.noise is not None:
-            shifts = replace(shifts, least_ns=max(shifts.least_ns, measurement.noise.floor_ns))
+            shifts = shifts.on_host(float(measurement.noise.floor_ns))
         levels = LevelWatch(series, "rtt", shifts)
         return _Path(levels, OutageWatch(series, PATIENCE_NS), SweepWatch(series))
 

@@ -2,7 +2,7 @@
 
 from pathbudget.analysis.routes import felt
 from pathbudget.analysis.routes.black_holes import SizeFinding
-from pathbudget.analysis.routes.felt import SizeWatch, SweepWatch
+from pathbudget.analysis.routes.felt import FeltTrack, SizeWatch, SweepWatch
 from pathbudget.analysis.routes.model import (
     MemberFinding,
     Outage,
@@ -13,7 +13,7 @@ from pathbudget.analysis.routes.model import (
 from pathbudget.analysis.routes.observations import observations_of
 from pathbudget.analysis.routes.outages import OutageWatch
 from pathbudget.analysis.series import SeriesCollector
-from pathbudget.probes.record import Measurement, Sample
+from pathbudget.probes.record import Measurement, Metric, Sample
 
 PATIENCE_NS = 5_000_000_000
 """Timeouts of probes are shorter: samples are in order within this."""
@@ -33,6 +33,7 @@ class RouteIntake:
         self._outages: dict[PathSeries, OutageWatch] = {}
         self._found: list[Outage] = []
         self._sweeps: dict[PathSeries, SweepWatch] = {}
+        self._tracks: dict[tuple[PathSeries, str], FeltTrack] = {}
         self._sizes: dict[PathSeries, SizeWatch] = {}
 
     def add(self, measurement: Measurement) -> None:
@@ -53,17 +54,40 @@ class RouteIntake:
         self._sizes.setdefault(sized, SizeWatch(sized)).see(measurement)
         if felt.is_felt(measurement):
             self.collector.add(measurement)
-            if not felt.is_trace(measurement):
-                self._feel(measurement)
+            self._feel(measurement)
 
     def _feel(self, measurement: Measurement) -> None:
         series = felt.felt_series(measurement)
         watch = self._outages.setdefault(series, OutageWatch(series, PATIENCE_NS))
         sweep = self._sweeps.setdefault(series, SweepWatch(series))
+        dense = not felt.is_trace(measurement)
         for sample in map(felt.as_felt, sorted(measurement.samples, key=_sent)):
-            if felt.felt_value(sample, measurement.address) is not None:
+            value = felt.felt_value(sample, measurement.address)
+            if value is None:
+                continue
+            if dense:
                 self._found += watch.see(sample)
                 sweep.see(sample)
+            if felt.tells_level(sample):
+                self._track(series, sample.metric, measurement).add(sample.sent_unix_ns, value)
+
+    def _track(self, series: PathSeries, metric: str, measurement: Measurement) -> FeltTrack:
+        track = self._tracks.get((series, metric))
+        if track is None:
+            track = self._tracks[series, metric] = FeltTrack(metric)
+        if measurement.noise is not None:
+            track.floor_ns = max(track.floor_ns, float(measurement.noise.floor_ns))
+        return track
+
+    def tracks(self) -> dict[PathSeries, FeltTrack]:
+        """The round trips of each series; those of traces only where nothing else looks."""
+        looked = {(path.vantage, path.address) for path, _ in self._tracks if not _is_trace(path)}
+        return {
+            path: track
+            for (path, metric), track in self._tracks.items()
+            if (metric == Metric.RTT or (path, Metric.RTT) not in self._tracks)
+            and (not _is_trace(path) or (path.vantage, path.address) not in looked)
+        }
 
     def outages(self) -> list[Outage]:
         """All outages; one that is told as it begins is told again with its end."""
@@ -94,6 +118,10 @@ class RouteIntake:
         if self.repeated:
             found.append(f"{self.repeated} measurements came twice and count once.")
         return found
+
+
+def _is_trace(path: PathSeries) -> bool:
+    return path.protocol == "trace"
 
 
 def _sent(sample: Sample) -> int:
