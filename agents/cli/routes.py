@@ -23,6 +23,7 @@ from pathbudget.agents.cli.report import (
     write_whole,
 )
 from pathbudget.agents.cli.store import SinceOption, UntilOption
+from pathbudget.probes.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pathbudget.agents.bgp.plans import BgpPlan
@@ -59,6 +60,19 @@ FeedsOption = Annotated[
     Path | None,
     typer.Option("--feeds", metavar="FILE", help="File of BGP feeds: what is expected of each."),
 ]
+GranularityOption = Annotated[
+    str,
+    typer.Option(
+        "--granularity",
+        help="What a hop is: address, router (with --aliases) or as (with --prefixes).",
+    ),
+]
+AliasesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--aliases", metavar="FILE", help="Which addresses are one router: a line for each."
+    ),
+]
 ScaleOption = Annotated[
     float,
     typer.Option("--time-scale", min=0.001, max=10, help="For labs in which time is compressed."),
@@ -90,6 +104,8 @@ def routes(
     follow: FollowOption = False,
     every: EveryOption = "10s",
     time_scale: ScaleOption = 1.0,
+    granularity: GranularityOption = "address",
+    aliases: AliasesOption = None,
 ) -> None:
     """Which way packets go: what is stable, what moved, who moved it and what it cost.
 
@@ -98,6 +114,7 @@ def routes(
     """
     from pathbudget.agents.routes.evaluation import RouteWish
 
+    _check_granularity(granularity, aliases, prefixes)
     the_catalogue = catalogue_of(catalogue or [])
     refuse_unknown("tier", tuple(tier or ()), tuple(the_catalogue.tiers))
     table = prefix_table(prefixes)
@@ -111,6 +128,8 @@ def routes(
         tiers=tuple(tier) if tier else None,
         time_scale=time_scale,
         feeds=_feeds(feeds),
+        granularity=granularity,
+        aliases=aliases,
     )
     if follow:
         _follow(opened, wish, the_catalogue, table, every=every, as_json=as_json)
@@ -127,6 +146,18 @@ def routes(
         _print(report, paths=paths)
     if exit_code:
         raise typer.Exit(_exit_code(report))
+
+
+def _check_granularity(word: str, aliases: Path | None, prefixes: Path | None) -> None:
+    """What hops are called by takes the file that says so. Raises ConfigError."""
+    needed = {"address": True, "router": aliases is not None, "as": prefixes is not None}
+    if word not in needed:
+        fault = Fault("command line", "--granularity", f'"{word}"', "address, router or as")
+        raise ConfigError([fault])
+    if not needed[word]:
+        option = {"router": "--aliases", "as": "--prefixes"}[word]
+        fault = Fault("command line", "--granularity", f'"{word}" has no table', f"{option} FILE")
+        raise ConfigError([fault])
 
 
 def _open(folder: Path) -> "Store":

@@ -32,6 +32,7 @@ ARGUMENTS = {
     "pathbudget demo": ["--duration", "1"],
     "pathbudget ping": ["127.0.0.1", "--count", "2", "--interval", "0.1"],
     "pathbudget reflector": ["--listen", "nowhere.invalid"],
+    "pathbudget trace": ["127.0.0.1", "--once"],
     "pathbudget responder": ["--bind", "127.0.0.1", "--certificate-directory", "certificates"],
 }
 """Commands that need no file; the others get the name of one that does not exist."""

@@ -123,8 +123,11 @@ def test_json_fits_the_published_schema_and_a_page_is_written_whole(
         (["--html", "/nowhere/routes.html"], ExitCode.USAGE, "no folder"),
         (["--follow", "--every", "soon"], ExitCode.USAGE, "--every"),
         (["--feeds", "/nowhere.toml"], ExitCode.USAGE, "nowhere.toml"),
+        (["--granularity", "city"], ExitCode.USAGE, "address, router or as"),
+        (["--granularity", "router"], ExitCode.USAGE, "--aliases FILE"),
+        (["--granularity", "as"], ExitCode.USAGE, "--prefixes FILE"),
     ],
-    ids=["series", "until", "tier", "prefixes", "html", "every", "feeds"],
+    ids=["series", "until", "tier", "prefixes", "html", "every", "feeds", "hop", "router", "as"],
 )
 def test_what_cannot_be_is_one_message(
     store: Path, words: list[str], code: ExitCode, said: str
@@ -133,6 +136,24 @@ def test_what_cannot_be_is_one_message(
     assert done.exit_code == code, done.output
     assert said in done.output
     assert "Traceback" not in done.output
+
+
+def test_a_move_within_one_router_is_no_move_where_routers_are_known(
+    store: Path, tmp_path: Path
+) -> None:
+    aliases = tmp_path / "aliases"
+    paths = [
+        one["paths"] for one in json.loads(routes(store, "--json").stdout)["stability"][0]["routes"]
+    ]
+    words = sorted(
+        {hop for route in paths for path in route for hop in path if hop.count(".") == 3}
+    )
+    aliases.write_text("everywhere: " + " ".join(words) + "\n")
+    done = routes(store, "--json", "--granularity", "router", "--aliases", aliases)
+    assert done.exit_code == ExitCode.OK, done.output
+    stability = json.loads(done.stdout)["stability"][0]
+    assert stability["granularity"] == "router"
+    assert stability["changes"] == 0
 
 
 def test_no_store_is_said(tmp_path: Path) -> None:
