@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pathbudget.analysis.routes.as_paths import WILD_WORD
+from pathbudget.analysis.routes.canonical import OPEN_WORD
 from pathbudget.analysis.routes.model import (
     Granularity,
     PathObservation,
@@ -18,7 +20,6 @@ from pathbudget.analysis.routes.model import (
 
 WILD = ""
 """Name of the node of those who did not answer."""
-SILENT_WORDS = frozenset({"", "*", "?"})
 CHANGES = frozenset({RouteEventKind.SHIFT, RouteEventKind.FLAP})
 
 
@@ -183,7 +184,8 @@ def _marks(seen: _Seen, change: RouteEvent | None) -> Marks:
     """What is new since, and what is gone; only where the new is what the latest trace saw."""
     if change is None:
         return {}
-    before, after = _parts(change.before), _parts(change.after)
+    known_to = _known_to((*change.before, *change.after))
+    before, after = _parts(change.before, known_to), _parts(change.after, known_to)
     known = {*seen.nodes, *seen.links}
     marks: Marks = {one: Mark.NEW for one in after - before if one in known}
     gone = {one for one in before - after if one not in known}
@@ -193,17 +195,23 @@ def _marks(seen: _Seen, change: RouteEvent | None) -> Marks:
     return marks | dict.fromkeys(gone, Mark.GONE)
 
 
-def _parts(paths: Iterable[tuple[str, ...]]) -> set[tuple[int, str] | tuple[int, str, str]]:
-    """Nodes and links of a path set; silence is neither new nor gone."""
+def _known_to(paths: Iterable[tuple[str, ...]]) -> int:
+    """Hop limit up to which all of them are known: behind it may be any number of hops."""
+    lengths = (path.index(OPEN_WORD) if OPEN_WORD in path else 255 for path in paths)
+    return min(lengths, default=255)
+
+
+def _parts(
+    paths: Iterable[tuple[str, ...]], known_to: int
+) -> set[tuple[int, str] | tuple[int, str, str]]:
+    """Nodes and links of a path set up to a hop limit; silence is neither new nor gone."""
     found: set[tuple[int, str] | tuple[int, str, str]] = set()
     for path in paths:
-        before = WILD
-        for limit, address in enumerate(path, 1):
-            here = WILD if address in SILENT_WORDS else address
-            if here != WILD:
-                found.add((limit, here))
-            if here != WILD and before != WILD:
-                found.add((limit - 1, before, here))
+        before: Sequence[str] = ()
+        for limit, word in enumerate(path[:known_to], 1):
+            here = () if word == WILD_WORD else word.split("|")
+            found |= {(limit, address) for address in here}
+            found |= {(limit - 1, start, address) for start in before for address in here}
             before = here
     return found
 

@@ -1,5 +1,6 @@
 """How routes, changes and incidents are written for a person: on a terminal and on a page."""
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -201,7 +202,9 @@ def briefly(duration_ns: float) -> str:
 
 
 def rate_words(value: float) -> str:
-    """``0.57``, ``42``, ``10k``."""
+    """``0.57``, ``42``, ``10k``; ``inf`` where every look saw another one."""
+    if not math.isfinite(value):
+        return "inf"
     if value >= 1_000:
         return f"{value / 1_000:.0f}k" if value >= 9_950 else f"{value / 1_000:.1f}k"
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
@@ -228,9 +231,11 @@ def prevalence_words(share: RouteShare) -> str:
 
 
 def route_text(paths: Iterable[tuple[str, ...]], most: int = 3) -> str:
-    """A path set in words: each path its hops, ``*`` for whoever is silent."""
+    """A path set in words: each path its hops, ``*`` for whoever is silent, ``...`` for any number
+    of unknown ones, ``|`` between addresses of one hop.
+    """
     ordered = sorted(paths)
-    texts = [" ".join(hop or "*" for hop in path) for path in ordered[:most]]
+    texts = [" ".join(path) for path in ordered[:most]]
     more = len(ordered) - most
     return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
 

@@ -102,8 +102,9 @@ def test_a_change_marks_what_is_new_and_draws_what_is_gone() -> None:
     assert marks["a", "c"] is marks["c", "d"] is Mark.NEW
 
 
-def test_silence_is_neither_new_nor_gone() -> None:
-    event = changed({("a", "*", "d")}, {("a", "b", "d")})
+@pytest.mark.parametrize("unseen", [("a", "*", "d"), ("a", "...", "d"), ("a", "b|c", "d")])
+def test_what_nobody_saw_is_neither_new_nor_gone(unseen: tuple[str, ...]) -> None:
+    event = changed({unseen}, {("a", "b", "d"), ("a", "c", "d")})
     graph = path_graph(observed(("a", "", "d")), [event])
     assert {one.mark for one in graph.nodes} == {Mark.KEPT}
 
