@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`path` is where the value stands in a `Measurement`, `Sample` or `RouteUpdate`; null when it is
+    """`path`: where the value stands in a `Measurement`, `Sample` or `RouteUpdate`; null when it is
     absent.
     """
 

@@ -61,7 +61,7 @@ class Metric(StrEnum):
     RTT = "rtt"
     """Round trip of one packet, RFC 2681, on the wire where the clock source says kernel."""
     HOP_RTT = "hop_rtt"
-    """Probe with hop limit `Sample.part` sent to the answer of whoever dropped it there (`responder`;
+    """Probe with hop limit `Sample.part` sent to the answer of whoever dropped it (`responder`;
     None: the destination had it). `Sample.flow` is the flow, `Sample.seq` the trace."""
     RESOLVE = "resolve"
     """Name to address, through the system's resolver."""

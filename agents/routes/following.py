@@ -5,7 +5,7 @@ itself; tables have what was written by other hosts, and before. Memory: the ids
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -78,11 +78,13 @@ class Looks:
         """What is new since the last look, as it happened: pieces of measurements, BGP updates."""
         slice_ns = max(SHORTEST_SLICE_NS, round(SLICE_NS * self._wish.time_scale))
         pieces = sorted(self._pieces(), key=_first_ns)
-        streams = (
+        streams: Iterable[Iterable[tuple[int, RouteUpdate | Measurement]]] = (
             ((one.until_unix_ns, one.measurement) for one in in_order_of_time(source, slice_ns))
             for source in (pieces, self._measurements())
         )
-        updates = ((one.arrived_unix_ns, one) for one in self._updates())
+        updates: Iterable[tuple[int, RouteUpdate | Measurement]] = (
+            (one.arrived_unix_ns, one) for one in self._updates()
+        )
         for _, one in heapq.merge(updates, *streams, key=_time):
             if isinstance(one, Measurement):
                 latest = max(sample.sent_unix_ns for sample in one.samples)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pathbudget.analysis.routes.canonical import Canonical, Words, agree, differences
+from pathbudget.analysis.routes.model import WILD, Hop
 from pathbudget.analysis.routes.route_members import MOST_FLOWS, Change, LevelMembers, Unit
 
 MOST_PATHS = 256
@@ -73,10 +74,10 @@ class _FlowMemory:
             return _FlowMemory(path, now)
         if path.by_as:  # where ASes are wild is not known: the more complete one is kept
             return _FlowMemory(min(path, self.path, key=lambda one: one.unknown), now)
-        hops = [
-            new or old
-            for new, old in itertools.zip_longest(path.hops, self.path.hops, fillvalue=frozenset())
-        ]
+        pairs: Iterable[tuple[Hop, Hop]] = itertools.zip_longest(
+            path.hops, self.path.hops, fillvalue=WILD
+        )
+        hops = [new or old for new, old in pairs]
         closed = path if not path.open else self.path
         return _FlowMemory(Canonical(tuple(hops), closed.reached, closed.open, closed.end), now)
 

@@ -10,7 +10,7 @@ flows that a balancer sends another way. It is another one
   chance does not explain it.
 
 Two routes turn out to be one when packets of one flow are seen to take both, or when the only flow
-that is traced goes to and fro between them all the time.
+that is traced goes there and back between them all the time.
 
 A trace that reaches nobody says nothing of the route once traces have reached the destination:
 `route_events` tells such outages.
@@ -127,7 +127,7 @@ class RouteTracker:
         return Step(entered.number, flutter=False, before=before, window=window, traces=len(since))
 
     def _alternates(self, current: RouteMemory, other: RouteMemory, trace: _Trace) -> bool:
-        """Whether the one flow that is traced has gone to and fro between these two all along."""
+        """Whether the one flow that is traced went there and back between these two all along."""
         if len(trace.passages) > 1 or len(self._numbers) < WITHIN:
             return False
         numbers = [*self._numbers, other.number]

@@ -56,7 +56,7 @@ def links_of(hops: Iterable[Sample], destination: str) -> LinkSet:
         for hop, names in seen.items():
             after = seen.get(hop + 1, set())
             if len(names) == len(after) == 1 and names != {destination}:
-                found.add((hop, *names, *after))
+                found.add((hop, min(names), min(after)))
     return found
 
 

@@ -140,8 +140,8 @@ def test_a_rate_limited_responder_is_not_loss_and_loss_persists_to_the_destinati
     assert verdicts(*(observation(t, *rows) for t in range(5))) == [
         (5, [clean, limited, silent, clean, clean])
     ]
-    rows = ((30, 30), (30, 24), (30, 24), (30, 23))
-    assert verdicts(*(observation(t, *rows) for t in range(5))) == [(4, [clean, loss, loss, loss])]
+    lossy = ((30, 30), (30, 24), (30, 24), (30, 23))
+    assert verdicts(*(observation(t, *lossy) for t in range(5))) == [(4, [clean, loss, loss, loss])]
 
 
 def test_a_destination_that_moved_away_did_not_lose_what_dies_before_it() -> None:

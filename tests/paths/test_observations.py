@@ -35,7 +35,8 @@ def hop(
     failure = value if isinstance(value, Failure) else None
     return Sample(
         seq=seq, metric=Metric.HOP_RTT, sent_unix_ns=START + at, part=part, flow=flow, notes=notes,
-        value_ns=None if failure else value, failure=failure, responder=responder,
+        value_ns=None if isinstance(value, Failure) else value, failure=failure,
+        responder=responder,
     )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def test_one_observation_for_each_trace_with_one_path_for_each_flow() -> None:
     assert rows(first) == ["r1 r2 192.0.2.9", "r1 r3 *"]
     one, two = first.flows
     assert (one.flow, one.reached, two.reached) == (1, True, False)
-    assert one.hop_rtt_ns == (8, 10, 30)
+    assert list(one.hop_rtt_ns) == [8, 10, 30]
     assert (one.sent, one.answered) == ((2, 1, 1), (2, 1, 1))
     assert (two.sent, two.answered) == ((1, 1, 1), (1, 1, 0))
     assert (first.confidence, first.series.protocol) == (0.95, "udp")

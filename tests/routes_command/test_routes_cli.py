@@ -16,7 +16,7 @@ from pathbudget.agents.routes.evaluation import RouteWish
 from pathbudget.agents.routes.follow import LIVES_NS, new_monitor, news
 from pathbudget.agents.routes.following import Looks
 from pathbudget.agents.store.parquet import Store
-from pathbudget.probes.record import AddressFamily, Measurement, Sample, Target, Vantage
+from pathbudget.probes.record import AddressFamily, Measurement, Note, Sample, Target, Vantage
 from pathbudget.sites.catalogue import Catalogue
 
 AT = 1_790_000_000_000_000_000
@@ -66,7 +66,12 @@ def traces() -> Iterator[Sample]:
                     flow=flow,
                     part=part,
                 )
-        notes = {"stopped": "arrived", "complete": True, "confidence": 0.95, "protocol": "icmp"}
+        notes: dict[str, Note] = {
+            "stopped": "arrived",
+            "complete": True,
+            "confidence": 0.95,
+            "protocol": "icmp",
+        }
         yield Sample(n, "rtt", at, value_ns=15 * MS, flow=1, notes=notes)
 
 
