@@ -70,7 +70,7 @@ def _path(picture: Picture, state: PathState, rows: Sequence[HopRow], width: int
     lines = [Text(one, "bold") for one in wrap(_title(state), width)]
     if not rows:
         why = f": {state.failures.most_common(1)[0][0].replace('_', ' ')}" if state.failures else ""
-        return [*lines, Text(f"   nothing has answered yet{why}")]
+        return [*lines, Text(f"   nobody has answered{why}")]
     micro = (state.target.quantile(0.5) or METRO_NS) < METRO_NS
     layout = layout_of(rows, width, origins=bool(picture.known.origins), strips=picture.strips)
     lines.append(heading(layout, "us" if micro else "ms"))
