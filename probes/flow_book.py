@@ -13,16 +13,14 @@ from pathbudget.probes.record import AddressFamily
 
 
 class UsedFlow(NamedTuple):
-    """A flow in use. `key` as of `trace.contract.Flow`; `port` the destination's, or the
-    identifier of echo requests.
-    """
+    """A flow in use: `key` and `port` as of `trace.contract.Flow`."""
 
     key: int
     port: int
 
 
-FindFlow = Callable[[str, int], UsedFlow | None]
-"""By address and port of the destination (0 of ICMP); None where nothing is sent there."""
+FindFlow = Callable[[str, str, int], UsedFlow | None]
+"""By source, address and port of the destination (0 of ICMP); None: nothing is sent there."""
 Place = tuple[str, AddressFamily]
 
 _BOOKS: "weakref.WeakKeyDictionary[object, FlowBook]" = weakref.WeakKeyDictionary()
@@ -52,11 +50,11 @@ class FlowBook:
             finders.pop(owner, None)
 
     def flow(
-        self, protocol: str, family: AddressFamily, address: str, port: int
+        self, protocol: str, family: AddressFamily, source: str, address: str, port: int
     ) -> UsedFlow | None:
         """The first flow that some probe uses to an address."""
         for find in self._finders.get((protocol, family), {}).values():
-            found = find(address, port)
+            found = find(source, address, port)
             if found is not None:
                 return found
         return None

@@ -8,8 +8,10 @@ from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.errors import PrivilegeError
 from pathbudget.probes.failures import no_family
+from pathbudget.probes.flow_book import FlowBook, UsedFlow
 from pathbudget.probes.icmp_session import Counted, Event, IcmpSession, Outcome
 from pathbudget.probes.record import AddressFamily, Stage
+from pathbudget.probes.trace.ip_headers import ICMPV6, pseudo_sum
 
 RETIRED_NS = 10_000_000_000
 """How long a socket whose identifier was given up still hears late answers."""
@@ -46,6 +48,8 @@ class IcmpFamily:
 
     def open(self, flows: int) -> None:
         """Open the sockets. Raises PrivilegeError."""
+        book = FlowBook.of(self._environment.network)
+        book.offer("icmp", self._family, self, self._used_flow)
         for index in range(flows):
             opened = self._open(index)
             if opened is None:
@@ -68,6 +72,7 @@ class IcmpFamily:
 
     def close(self) -> None:
         """Give the sockets back."""
+        FlowBook.of(self._environment.network).withdraw(self)
         if self._alarm is not None:
             self._alarm.cancel()
         for _, channel, alarm in self._retired:
@@ -77,6 +82,16 @@ class IcmpFamily:
             channel.close()
         self._retired.clear()
         self._channels.clear()
+
+    def _used_flow(self, source: str, address: str, port: int) -> UsedFlow:
+        """What a trace has to send to be balanced alike. Its identifier is its own: answers to it
+        would be taken for damaged ones to us.
+        """
+        checksum = self._session.flows.of(address, 0).checksum
+        if self._family is AddressFamily.IPV6:  # what the kernel makes of it
+            pseudo = pseudo_sum(source, address, ICMPV6) + self._session.message_bytes
+            checksum = (checksum - pseudo) % 0xFFFF or 0xFFFF
+        return UsedFlow(checksum, port)
 
     def _fire(self, shots: Sequence[Shot]) -> None:
         session = self._session

@@ -96,6 +96,11 @@ class IcmpSession:
         self.flows.identifiers_are_ours = ours
 
     @property
+    def message_bytes(self) -> int:
+        """Length of a request, with its ICMP header."""
+        return self._whole_bytes
+
+    @property
     def under_way(self) -> int:
         """Number of probes without an outcome."""
         return len(self._flights)

@@ -13,6 +13,7 @@ from pathbudget.probes.channels import (
 from pathbudget.probes.clock import ClockWatcher, Reading
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.failures import no_family
+from pathbudget.probes.flow_book import FlowBook, UsedFlow
 from pathbudget.probes.record import AddressFamily, ClockQuality, Failure, Stage, SyncState
 from pathbudget.probes.stamp.events import Outcome
 from pathbudget.probes.stamp.sender_session import SenderSession
@@ -65,6 +66,9 @@ class StampFamily:
                 return
             self._channels.append(channel)
             self._session.flows[flow] = channel.port
+        first = self._channels[0].port
+        book = FlowBook.of(self._environment.network)
+        book.offer("udp", self._family, self, lambda _, __, port: UsedFlow(first, port))
 
     def fire_all(self, shots: Sequence[Shot]) -> None:
         """Send them now, in their order."""
@@ -80,6 +84,7 @@ class StampFamily:
 
     def close(self) -> None:
         """Give the sockets back."""
+        FlowBook.of(self._environment.network).withdraw(self)
         if self._alarm is not None:
             self._alarm.cancel()
         for channel in self._channels:

@@ -130,6 +130,7 @@ class Enumeration:
     _vertices: Counter[int] = field(default_factory=Counter[int])
     _points: StoppingPoints = field(init=False)
     _dirty: set[int] = field(init=False)
+    _asked_mute: bool = False
     _waiting: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     """By hop limit, which others are to be looked at again once flows have been found there."""
 
@@ -474,7 +475,12 @@ class Enumeration:
         return bool(flows) or verdict is Verdict.OPEN
 
     def _finish(self, wants: list[Want]) -> None:
-        """All is found: see every link once more."""
+        """All is found: see every link once more, and ask once more where nobody answered."""
+        if not self._asked_mute:
+            self._asked_mute = True
+            for limit, hop in self.sights.hops.items():
+                if hop.mute and limit < self.sights.last_answered:
+                    self._ask(0, limit, wants)
         for flow, limit in self._verification.unconfirmed(self.rules.attempts):
             self._ask(flow, limit, wants)
 

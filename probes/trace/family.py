@@ -96,21 +96,25 @@ class TraceFamily:
             self._sessions.refuse(shot, source, now)
             return
         protocol = self._settings.protocol
-        port = self._settings.port or shot.target.port or DEFAULT_PORTS.get(protocol, 0)
+        port = self._port_to(shot)
         if protocol is TraceProtocol.SESSION:
             self._open_session(shot, source, port)
             return
-        known = self._book.flow(protocol, self._family, shot.address, port)
-        if protocol is TraceProtocol.ICMP:
-            port = 0 if known is None or self._settings.source_port else known.port
+        known = self._book.flow(protocol, self._family, source, shot.address, port)
         self._sessions.begin(
             shot,
             source,
             now,
             port=port,
-            first_key=0 if known is None else known.key,
+            first_key=0 if known is None or self._settings.source_port else known.key,
             notes={} if self._privileged else {HopNote.UNPRIVILEGED: True},
         )
+
+    def _port_to(self, shot: Shot) -> int:
+        protocol = self._settings.protocol
+        if protocol is TraceProtocol.ICMP:
+            return 0
+        return self._settings.port or shot.target.port or DEFAULT_PORTS[protocol]
 
     def _open_session(self, shot: Shot, source: str, port: int) -> None:
         """The trace begins when its connection is open."""
