@@ -79,7 +79,15 @@ def level_episodes(shifts: Iterable[LevelShift]) -> list[Episode]:
         open_ones: list[Episode] = []
         for shift in sorted(row, key=lambda shift: shift.window.by_unix_ns):
             _take_shift(shift, open_ones, found)
-    return found
+    return [one for one in found if not _is_nothing(one)]
+
+
+def _is_nothing(one: Episode) -> bool:
+    """Whether a shift may have no height, or loss only ended that began before the data did."""
+    first = one.first
+    if isinstance(first, LevelShift) and first.what == "loss":
+        return first.cost.value_ns < 0
+    return one.cost is not None and one.cost.low_ns <= 0 <= one.cost.high_ns
 
 
 def _take_shift(shift: LevelShift, open_ones: list[Episode], found: list[Episode]) -> None:
