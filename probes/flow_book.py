@@ -23,7 +23,8 @@ FindFlow = Callable[[str, str, int], UsedFlow | None]
 """By source, address and port of the destination (0 of ICMP); None: nothing is sent there."""
 Place = tuple[str, AddressFamily]
 
-_BOOKS: "weakref.WeakKeyDictionary[object, FlowBook]" = weakref.WeakKeyDictionary()
+_BOOKS: "dict[int, FlowBook]" = {}
+"""By identity of the network: not all can be hashed."""
 
 
 class FlowBook:
@@ -35,10 +36,11 @@ class FlowBook:
     @staticmethod
     def of(network: object) -> "FlowBook":
         """The book of a network."""
-        try:
-            return _BOOKS.setdefault(network, FlowBook())
-        except TypeError:  # a network that cannot be remembered: nobody else's book
-            return FlowBook()
+        book = _BOOKS.get(id(network))
+        if book is None:
+            book = _BOOKS[id(network)] = FlowBook()
+            weakref.finalize(network, _BOOKS.pop, id(network), None)
+        return book
 
     def offer(self, protocol: str, family: AddressFamily, owner: object, find: FindFlow) -> None:
         """A probe is open, and knows its flows."""

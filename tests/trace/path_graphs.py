@@ -1,5 +1,6 @@
 """Networks of names for the enumeration: who passes what on to whom. No packets, no time."""
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ def chain(*widths: int, meshed: Sequence[int] = ()) -> dict[str, list[str]]:
     layers += [[f"r{hop}.{n}" for n in range(width)] for hop, width in enumerate(widths, 1)]
     layers.append([DESTINATION])
     graph: dict[str, list[str]] = {}
-    for hop, (here, there) in enumerate(zip(layers, layers[1:], strict=False)):
+    for hop, (here, there) in enumerate(itertools.pairwise(layers)):
         for index, name in enumerate(here):
             if hop in meshed or len(here) == 1:
                 graph[name] = list(there)
