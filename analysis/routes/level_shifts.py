@@ -167,7 +167,7 @@ class _Channel:
             if any(slow[max(0, i - 1) : i + 2]):
                 shift = self._of_swell(shift, values[cut : bounds[i + 2]], slow[i])
             if what != "rtt" and shift.cost.low_ns <= 0 <= shift.cost.high_ns:
-                continue  # it may be nothing; of delays `episodes` decides, which knows what follows
+                continue  # it may be nothing; of delays `episodes` decides
             shifts.append(shift)
             least = min(len(values), cut + self.options.least) - 1
             self.told_unix_ns = int(self.times[least])
