@@ -13,15 +13,23 @@ Three ways, all hop by hop with the same flows at every hop limit, so that these
 `verification` tells a diamond from a path that changed under way and from balancing by packet.
 """
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import NamedTuple
 
 from pathbudget.probes.trace import meshing
+from pathbudget.probes.trace.flow_choice import Live, flows_needed, fresh, likely, passing, unasked
+from pathbudget.probes.trace.rules import (
+    AT_ONCE,
+    RESTARTS,
+    TRIED_FOR_ONE,
+    WINDOW,
+    Algorithm,
+    Rules,
+    Stopped,
+    Want,
+)
 from pathbudget.probes.trace.sightings import (
     REFUSED,
     SILENT,
@@ -33,78 +41,10 @@ from pathbudget.probes.trace.sightings import (
 )
 from pathbudget.probes.trace.stopping import (
     StoppingPoints,
-    needed_for_share,
     stopping_points,
     vertex_alpha,
 )
 from pathbudget.probes.trace.verification import Verdict, Verification, Witnessed
-
-WINDOW = 6
-"""Hop limits that the first flow asks at once, beyond what it knows of."""
-AT_ONCE = 32
-"""Flows sent out at once to find some that pass one vertex."""
-TRIED_FOR_ONE = 4
-"""Flows asked for each that is needed, where many are not answered, before a hop is given up."""
-MOST_FOR_UNEVEN = 4
-"""Times as many flows as for even shares, at most, where next hops are seen to have uneven ones."""
-RESTARTS = 2
-"""Times that a path may change under way before the trace gives up."""
-
-
-class Want(NamedTuple):
-    """A packet to send. `asked` goes back with its answer."""
-
-    flow: int
-    limit: int
-    asked: int
-
-
-class Algorithm(StrEnum):
-    """How the flows are chosen."""
-
-    PARIS = "paris"
-    MDA = "mda"
-    MDA_LITE = "mda-lite"
-
-
-class Stopped(StrEnum):
-    """Why a trace ended (`HopNote.STOPPED`)."""
-
-    ARRIVED = "arrived"
-    GAP = "gap"
-    LIMIT = "limit"
-    UNREACHABLE = "unreachable"
-    LOOP = "loop"
-    BUDGET = "budget"
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What one trace was told. `flows` is the number of flows of paris, and the most of the others;
-    `confidence` that of all links of the trace together, or of each vertex (`per_vertex`).
-    """
-
-    algorithm: Algorithm = Algorithm.MDA_LITE
-    confidence: float = 0.95
-    per_vertex: bool = False
-    flows: int = 512
-    first_hop: int = 1
-    max_hops: int = 32
-    gap: int = 5
-    attempts: int = 2
-    most_packets: int = 10_000
-
-
-class _Live(Iterable[int]):
-    """All flows that get as far as to a hop limit, in their order, for as long as they last."""
-
-    def __init__(self, sights: Sightings, limit: int, flows: int) -> None:
-        self._sights, self._limit, self._flows = sights, limit, flows
-
-    def __iter__(self) -> Iterator[int]:
-        """See the class."""
-        ends, limit = self._sights.ends, self._limit
-        return (flow for flow in range(self._flows) if ends.get(flow, limit) >= limit)
 
 
 @dataclass(slots=True)
@@ -162,11 +102,6 @@ class Enumeration:
             or self.restarts > RESTARTS
             or (self._verifies and any(not one.confirmed for one in self.links().values()))
         )
-
-    @property
-    def sprayed(self) -> list[int]:
-        """Hop limits at which load is balanced by packet."""
-        return sorted(limit for limit, hop in self.sights.hops.items() if hop.sprayed)
 
     @property
     def stopped(self) -> Stopped:
@@ -236,11 +171,9 @@ class Enumeration:
         dirty |= self._waiting.pop(limit, set())
         dirty.add(limit)
         dirty.add(limit + 1)
-        hop = self.sights.hops.get(limit + 1)
-        while hop is not None and (hop.mute or hop.sprayed):  # names are handed on through it
+        while self.sights.hands_on(limit + 1):
             limit += 1
             dirty.add(limit + 1)
-            hop = self.sights.hops.get(limit + 1)
 
     def _touch_all(self) -> None:
         self._dirty.update(range(self.rules.first_hop, self._reaches() + 1))
@@ -275,11 +208,6 @@ class Enumeration:
         if self._verifies:
             self._count_vertices(limit)
 
-    def _is_handed_on(self, limit: int) -> bool:
-        """Whether who passes the hop before passes this one, too, without being asked there."""
-        hop = self.sights.hops.get(limit)
-        return hop is not None and (hop.mute or hop.sprayed)
-
     def _scout(self, limit: int, wants: list[Want]) -> None:
         """The first flow goes ahead, a window of hop limits at once."""
         sights = self.sights
@@ -294,11 +222,8 @@ class Enumeration:
         """
         sights = self.sights
         if limit <= max(sights.farthest, sights.last_answered) + 1:
-            return limit <= sights.farthest + 1 or not self._all_ended(limit)
-        return self._is_handed_on(limit - 1) and 0 not in sights.ends
-
-    def _all_ended(self, limit: int) -> bool:
-        return 0 in self.sights.ends and self.sights.farthest + 1 < limit
+            return limit <= sights.farthest + 1 or 0 not in sights.ends
+        return sights.hands_on(limit - 1) and 0 not in sights.ends
 
     def _ask_flows(self, limit: int, count: int, wants: list[Want]) -> None:
         """The first `count` flows, each as often as it takes."""
@@ -310,7 +235,7 @@ class Enumeration:
     def _ask_by_hop(self, limit: int, wants: list[Want]) -> None:
         """All flows alike, until the stopping rule is met for the hop as a whole."""
         hop = self.sights.hop(limit)
-        members = _Live(self.sights, limit, self.rules.flows)
+        members = Live(self.sights, limit, self.rules.flows)
         if self._asks_again(limit, wants):
             return
         if self._ask_members(limit, hop, SOURCE, members, wants):
@@ -328,10 +253,10 @@ class Enumeration:
             return
         hop = self.sights.hop(limit)
         if limit == self.rules.first_hop:
-            members = _Live(self.sights, limit, self.rules.flows)
+            members = Live(self.sights, limit, self.rules.flows)
             self._ask_members(limit, hop, SOURCE, members, wants)
             return
-        groups = self._passing(limit - 1)
+        groups = passing(self.sights, limit - 1)
         for name, flows in groups.items():
             self._ask_members(limit, hop, name, flows, wants)
         if hop.mute or hop.sprayed or not self._is_steady(limit - 1):
@@ -340,14 +265,6 @@ class Enumeration:
             missing = self._needed(limit, flows) - len(flows)
             if missing > 0:
                 self._hunt(name, limit - 1, missing, len(flows), wants, limit)
-
-    def _passing(self, limit: int) -> dict[str, list[int]]:
-        """By name, the flows that pass it at a hop limit and go on."""
-        groups: dict[str, list[int]] = {}
-        for flow, name in sorted(self.sights.named(limit)):
-            if not self.sights.ended_at(flow, limit):
-                groups.setdefault(name, []).append(flow)
-        return groups
 
     def _is_steady(self, limit: int) -> bool:
         """Whether what was seen at a hop limit has been seen to last; else it is asked first."""
@@ -361,8 +278,11 @@ class Enumeration:
         sights = self.sights
         if hop.sprayed:
             return False
-        if hop.mute:
-            return self.full and self._ask_in_vain(limit, hop, members, wants)
+        if hop.mute:  # nobody has answered here: see that this is so behind each vertex
+            again = unasked(hop, members, self._points.needed(1)) if self.full else []
+            for flow in again:
+                self._ask(flow, limit, wants)
+            return bool(again)
         needed = self._needed(limit, members)
         known = 0
         under_way = False
@@ -385,17 +305,6 @@ class Enumeration:
             self.unmet.setdefault(limit, set()).add(name)
         return under_way
 
-    def _ask_in_vain(self, limit: int, hop: Hop, members: Iterable[int], wants: list[Want]) -> bool:
-        """Nobody has answered here: see that this is so behind each vertex. Whether it is asked."""
-        needed, asked = self._points.needed(1), False
-        for seen, flow in enumerate(members):
-            if seen >= needed:
-                break
-            if flow not in hop.sights:
-                self._ask(flow, limit, wants)
-                asked = True
-        return asked
-
     def _hunt(
         self,
         name: str,
@@ -417,7 +326,7 @@ class Enumeration:
         self._waiting.setdefault(limit, set()).add(for_limit)
         if hop.pending:
             return
-        if name[:1] == SILENT and not self._likely(name, limit, 1):
+        if name[:1] == SILENT and not likely(sights, name, limit, 1):
             # Nobody is known there by an address: it takes flows known one hop before.
             self._hunt(name[1:], limit - 1, missing, have, wants, for_limit)
             return
@@ -425,38 +334,9 @@ class Enumeration:
         share = max(have, 1) / known
         count = min(AT_ONCE, math.ceil(missing / share))
         again = [one for one in hop.sights if sights.may_ask(one, limit)]
-        for flow in again or self._fresh(name, limit, count):
+        most = min(self.rules.flows, self._flows + count)
+        for flow in again or fresh(sights, name, limit, count, most):
             self._ask(flow, limit, wants)
-
-    def _fresh(self, name: str, limit: int, count: int) -> list[int]:
-        """Flows not asked at a hop limit yet: first those known to pass who comes before `name`."""
-        sights, hop = self.sights, self.sights.hop(limit)
-        chosen = self._likely(name, limit, count)
-        first = set(chosen)
-        rest: list[int] = []
-        for flow in range(min(self.rules.flows, self._flows + count)):
-            if len(chosen) >= count:
-                break
-            if flow in hop.sights or flow in first or not sights.live(flow, limit):
-                continue
-            known = sights.name(flow, limit - 1)
-            (chosen if known in (None, SOURCE) else rest).append(flow)
-        return (chosen + rest)[:count]
-
-    def _likely(self, name: str, limit: int, count: int) -> list[int]:
-        """Flows not asked at a hop limit yet that pass who comes before `name`."""
-        sights, hop = self.sights, self.sights.hop(limit)
-        named = [flow for flow, one in sights.named(limit) if one == name]
-        before = {sights.name(flow, limit - 1) for flow in named} - {None}
-        found = (
-            flow
-            for flow, one in sorted(sights.named(limit - 1))
-            if one in before
-            and flow not in hop.sights
-            and sights.live(flow, limit)
-            and not sights.ended_at(flow, limit - 1)
-        )
-        return list(itertools.islice(found, count))
 
     def _asks_again(self, limit: int, wants: list[Want]) -> bool:
         """Ask some flows once more where there is more than one answer; whether that is under way.
@@ -502,23 +382,7 @@ class Enumeration:
 
     def _needed(self, limit: int, members: Iterable[int]) -> int:
         """Flows that must be answered of those of one vertex (or hop)."""
-        sights, hop = self.sights, self.sights.hop(limit)
-        if isinstance(members, _Live):
-            members = [flow for flow in hop.sights if sights.live(flow, limit)]
-        found: Counter[str] = Counter()
-        for flow in members:
-            sight = hop.sights.get(flow)
-            if sight is not None:
-                if sight.names:
-                    found[sight.names[-1]] += 1
-                elif sights.name(flow, limit) is not None:
-                    found[SILENT] += 1
-        needed = self._points.needed(len(found))
-        if len(found) > 1 and meshing.is_uneven(found.values()):
-            share = min(found.values()) / found.total()
-            more = needed_for_share(share, self.vertex_alpha)
-            needed = max(needed, min(more, MOST_FOR_UNEVEN * needed))
-        return needed
+        return flows_needed(self.sights, limit, members, self._points, self.vertex_alpha)
 
     def _choose_points(self) -> None:
         self._points = stopping_points(self.vertex_alpha)

@@ -16,7 +16,7 @@ from pathbudget.probes.trace.contract import (
     HopNote,
     TraceProtocol,
 )
-from pathbudget.probes.trace.enumeration import Algorithm, Enumeration, Rules, Stopped, Want
+from pathbudget.probes.trace.enumeration import Enumeration
 from pathbudget.probes.trace.flow_keys import FlowKeys
 from pathbudget.probes.trace.hop_samples import (
     Sent,
@@ -28,6 +28,7 @@ from pathbudget.probes.trace.hop_samples import (
 )
 from pathbudget.probes.trace.pace import HopPaces
 from pathbudget.probes.trace.path_mtu import MtuProbe, MtuVerdict, PathMtuSearch
+from pathbudget.probes.trace.rules import Algorithm, Rules, Stopped, Want
 
 SHORTEST_PATIENCE_NS = 300_000_000
 FIRST_PATIENCE_NS = 1_000_000_000
@@ -215,7 +216,7 @@ class OneTrace:
         if self.rules.algorithm is not Algorithm.PARIS:
             notes[HopNote.CONFIDENCE] = self.rules.confidence
         limited = [n for n, one in sorted(found.sights.hops.items()) if one.limited]
-        for key, limits in ((HopNote.LIMITED, limited), (HopNote.PER_PACKET, found.sprayed)):
+        for key, limits in ((HopNote.LIMITED, limited), (HopNote.PER_PACKET, found.sights.sprayed)):
             if limits:
                 notes[key] = " ".join(map(str, limits))
         if self._changed_unix_ns:

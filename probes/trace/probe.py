@@ -21,9 +21,9 @@ from pathbudget.probes.errors import Fault, PrivilegeError
 from pathbudget.probes.option_words import source_faults
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.trace.contract import TraceProtocol
-from pathbudget.probes.trace.enumeration import Algorithm, Rules
 from pathbudget.probes.trace.family import TraceFamily
 from pathbudget.probes.trace.pace import SECOND_NS, Pace
+from pathbudget.probes.trace.rules import Algorithm, Rules
 from pathbudget.probes.trace.session import TraceSessions, TraceSettings
 
 PROBE = "probe trace"

@@ -39,12 +39,12 @@ from pathbudget.probes.trace.contract import (
     PathBatch,
     TraceProtocol,
 )
-from pathbudget.probes.trace.enumeration import Rules, Want
 from pathbudget.probes.trace.flow_keys import FlowKeys
 from pathbudget.probes.trace.hop_samples import Sent, no_target_sample, silent_sample
 from pathbudget.probes.trace.matching import Match, match
 from pathbudget.probes.trace.one_trace import ALL_THE_WAY, Builder, OneTrace
 from pathbudget.probes.trace.pace import SECOND_NS, Pace
+from pathbudget.probes.trace.rules import Rules, Want
 
 AT_ONCE = 128
 """Packets that leave on one reading of the clocks."""

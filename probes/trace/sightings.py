@@ -223,6 +223,16 @@ class Sightings:
         """Whether packets of the flow end at this very hop limit."""
         return self.ends.get(flow) == limit
 
+    @property
+    def sprayed(self) -> list[int]:
+        """Hop limits at which load is balanced by packet."""
+        return sorted(limit for limit, hop in self.hops.items() if hop.sprayed)
+
+    def hands_on(self, limit: int) -> bool:
+        """Whether who passes the hop before passes this one, too, without being asked there."""
+        hop = self.hops.get(limit)
+        return hop is not None and (hop.mute or hop.sprayed)
+
     def named(self, limit: int) -> Iterator[tuple[int, str]]:
         """All flows whose name is known at a hop limit."""
         hop = self.hops.get(limit)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.trace.path_graphs import World, chain, explore, links_of
 
-from pathbudget.probes.trace.enumeration import Algorithm, Enumeration, Rules, Stopped
+from pathbudget.probes.trace.enumeration import Enumeration
+from pathbudget.probes.trace.rules import Algorithm, Rules, Stopped
 
 BOTH = pytest.mark.parametrize("algorithm", [Algorithm.MDA, Algorithm.MDA_LITE])
 SEEDS = range(3)
@@ -86,7 +87,7 @@ def test_pitfall_30_balancing_by_packet_is_no_diamond_and_no_change(algorithm: A
     graph = chain(1, 4, 4, 1, 1)
     for seed in SEEDS:
         found = trace(World(graph, seed, sprays=frozenset({"r1.0"})), algorithm)
-        assert found.sprayed == [2, 3]
+        assert found.sights.sprayed == [2, 3]
         assert found.restarts == 0
         assert set(found.links()) == {(4, "r4.0", "r5.0"), (5, "r5.0", "D")}
         assert found.asked < 120
@@ -130,7 +131,7 @@ def test_a_path_that_never_rests_ends_a_trace_incomplete(algorithm: Algorithm, e
             name = "D" if limit > 4 else f"r{packets // every}.{limit}"
             found.answered(flow, limit, name, terminal=limit > 4, asked=asked)
     assert found.done
-    assert not found.complete or found.sprayed
+    assert not found.complete or found.sights.sprayed
     assert packets < 1_500
 
 

@@ -15,11 +15,11 @@ from pathbudget.probes.icmp_session import IcmpSession
 from pathbudget.probes.icmp_wire import checksum
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.trace.contract import TraceProtocol
-from pathbudget.probes.trace.enumeration import Algorithm
 from pathbudget.probes.trace.flow_keys import FlowKeys
 from pathbudget.probes.trace.ip_headers import ICMPV6, pseudo_sum
 from pathbudget.probes.trace.pace import HopPaces, Pace
 from pathbudget.probes.trace.probe import TRACE, read_settings
+from pathbudget.probes.trace.rules import Algorithm
 
 SECOND = 1_000_000_000
 
