@@ -75,9 +75,13 @@ def test_the_dominant_complete_path_stands_for_those_with_wild_hops() -> None:
     assert representatives([(path("a * c"), 5), (path("* b c"), 2)]) == {path("a * c"): 7}
 
 
+def path_of(hops: list[str], reached: bool) -> Canonical:
+    return path(" ".join(hops), reached=reached)
+
+
 hop = st.sampled_from(["*", "a", "b", "a,b"])
 paths = st.builds(
-    lambda hops, reached: path(" ".join(hops), reached=reached),
+    path_of,
     st.lists(hop, min_size=1, max_size=4),
     st.booleans(),
 )

@@ -293,11 +293,14 @@ def test_chance_against_counting_all_orders() -> None:
         assert unseen_by_chance(seen, tested, later) == pytest.approx(expected)
 
 
+def flow_path(flow: int | None, row: list[str], reached: bool) -> FlowPath:
+    hops = [*row, "dst" if reached else "x"]
+    return FlowPath(flow, tuple(frozenset({hop} - {""}) for hop in hops), reached)
+
+
 hops = st.sampled_from(["", "a", "b", "c"])
 flow_paths = st.builds(
-    lambda flow, row, reached: FlowPath(
-        flow, tuple(frozenset({hop} - {""}) for hop in [*row, "dst" if reached else "x"]), reached
-    ),
+    flow_path,
     st.sampled_from([1, 2, None]),
     st.lists(hops, min_size=1, max_size=3),
     st.booleans(),

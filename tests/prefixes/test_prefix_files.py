@@ -5,6 +5,7 @@ import gzip
 import io
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import mrtparse
@@ -29,8 +30,7 @@ def loaded(path: Path, content: bytes) -> PrefixTable:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
-def test_pfx2as_plain_and_packed(written: Path, pack: object) -> None:
-    assert callable(pack)
+def test_pfx2as_plain_and_packed(written: Path, pack: Callable[[bytes], bytes]) -> None:
     table = loaded(written, pack(PFX2AS.encode()))
     assert len(table) == 4
     assert table.look_up("8.8.8.8") == Origin("8.8.8.0/24", (15169, 15170))

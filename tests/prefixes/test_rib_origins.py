@@ -84,14 +84,22 @@ def test_sets_path_identifiers_and_ipv6_are_read_too() -> None:
     ]
 
 
-paths = st.lists(st.integers(1, 2**32 - 1), min_size=1, max_size=4).map(lambda a: sequence(*a))
-odd_paths = paths | st.just(b"") | st.builds(lambda a: a + sequence(5, 6, kind=1), paths)
+def path_of(asns: list[int]) -> bytes:
+    return sequence(*asns)
+
+
+def with_a_set(path: bytes) -> bytes:
+    return path + sequence(5, 6, kind=1)
+
+
+def rib_of(bits: int, entries: list[bytes]) -> bytes:
+    return rib(bytes([8, 1, 2, 3])[: (bits + 7) // 8], bits, *entries)
+
+
+paths = st.lists(st.integers(1, 2**32 - 1), min_size=1, max_size=4).map(path_of)
+odd_paths = paths | st.just(b"") | st.builds(with_a_set, paths)
 entries_of = st.lists(st.builds(attributes, odd_paths, long=st.booleans()), max_size=4)
-ribs = st.builds(
-    lambda bits, entries: rib(bytes([8, 1, 2, 3])[: (bits + 7) // 8], bits, *entries),
-    st.integers(0, 32),
-    entries_of,
-)
+ribs = st.builds(rib_of, st.integers(0, 32), entries_of)
 
 
 @settings(max_examples=25, deadline=None)
