@@ -126,7 +126,7 @@ def links_of(samples: Sequence[Sample]) -> Links:
         for hop, names in hops.items():
             after = hops.get(hop + 1, set())
             if len(names) == len(after) == 1 and names != {DESTINATION}:
-                found.add((hop, *names, *after))
+                found.add((hop, next(iter(names)), next(iter(after))))
     return found
 
 

@@ -46,14 +46,13 @@ def links(found: Traced, destination: str = DESTINATION) -> set[tuple[int, str, 
         if one.value_ns is not None:
             hops = flows.setdefault(one.flow, {})
             hops.setdefault(one.part, set()).add(one.responder or destination)
-    return {
-        (limit, *names, *after)
-        for hops in flows.values()
-        for limit, names in hops.items()
-        if limit is not None and names != {destination}
-        for after in [hops.get(limit + 1, set())]
-        if len(names) == len(after) == 1
-    }
+    seen: set[tuple[int, str, str]] = set()
+    for hops in flows.values():
+        for limit, names in hops.items():
+            after = hops.get((limit or 0) + 1, set())
+            if limit and len(names) == len(after) == 1 and names != {destination}:
+                seen.add((limit, next(iter(names)), next(iter(after))))
+    return seen
 
 
 @PROTOCOLS
@@ -198,8 +197,7 @@ def test_a_path_that_changes_under_way_says_so() -> None:
         moved = [["10.0.0.1"], ["10.9.0.1"], ["10.9.0.2"], ["10.3.0.1"]]
         network.clock.call_in(12 * MS, lambda: topology.layers(DESTINATION, moved))
 
-    options = {"protocol": "udp", "rate": 1_000}
-    found = run_traces(network_of(topology), [shot()], options, during=during)
+    found = run_traces(network_of(topology), [shot()], {"protocol": "udp"}, during=during)
     since = found.notes[HopNote.CHANGED]
     assert isinstance(since, int)
     fresh = Traced([one for one in found.samples if one.sent_unix_ns >= since])
