@@ -113,6 +113,7 @@ def test_as_a_search_through_all_prefixes_finds_it(
     expected = [oracle(entries, text) for text in texts]
     assert [known.look_up(text) for text in texts] == expected
     assert known.look_up_all(texts) == expected
+    assert known.asns_of_all(texts) == [() if one is None else one.asns for one in expected]
 
 
 def test_without_numpy_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
