@@ -71,6 +71,8 @@ class Enumeration:
     _points: StoppingPoints = field(init=False)
     _dirty: set[int] = field(init=False)
     _asked_mute: bool = False
+    _scouted: int = 0
+    """How far ahead the first flow has gone."""
     _waiting: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     """By hop limit, which others are to be looked at again once flows have been found there."""
 
@@ -212,9 +214,12 @@ class Enumeration:
         """The first flow goes ahead, a window of hop limits at once."""
         sights = self.sights
         last = min(self._reaches(), max(limit, sights.farthest) + WINDOW, sights.ends.get(0, 999))
-        for ahead in range(limit, last + 1):
+        if limit <= last and sights.may_ask(0, limit):
+            self._ask(0, limit, wants)
+        for ahead in range(max(limit, self._scouted) + 1, last + 1):
             if sights.may_ask(0, ahead):
                 self._ask(0, ahead, wants)
+        self._scouted = max(self._scouted, last)
 
     def _open(self, limit: int) -> bool:
         """Whether more flows than the first are of use there: packets are known to get that far, or
@@ -375,6 +380,7 @@ class Enumeration:
         self.unmet.clear()
         self.refused.clear()
         self._waiting.clear()
+        self._scouted = 0
         self._vertices.clear()
         self.full = self.rules.algorithm is Algorithm.MDA
         self._choose_points()
