@@ -123,11 +123,14 @@ class PrefixTable:
     ) -> Iterator[tuple["_Ranges", Sequence[int], list[int]]]:
         """By family: which of the addresses are of it, and their rows."""
         packed = list(map(packed_address, addresses))
-        four = [at for at, key in enumerate(packed) if key is not None and len(key) == 4]
-        six = [at for at, key in enumerate(packed) if key is not None and len(key) == 16]
-        for ranges, places in ((self._four, four), (self._six, six)):
-            if places:
-                yield ranges, places, ranges.find_all([packed[at] or b"" for at in places])
+        for ranges, size in ((self._four, 4), (self._six, 16)):
+            keys = [key for key in packed if key is not None and len(key) == size]
+            if len(keys) == len(packed):
+                yield ranges, range(len(keys)), ranges.find_all(keys)
+                return
+            if keys:
+                places = [at for at, key in enumerate(packed) if key and len(key) == size]
+                yield ranges, places, ranges.find_all(keys)
 
     def _origin(self, ranges: "_Ranges", row: int) -> Origin | None:
         if row == NOBODY:
