@@ -37,6 +37,10 @@ INTERVAL_NS = EVERY_MS * 1_000_000
 SLACK_NS = 150_000_000
 """Until an order to the lab has reached its link process, and the probe has come round."""
 
+SETTLED_NS = 2 * SECOND
+"""What happened before everybody had measured for so long is not judged: on a busy host a campaign
+takes seconds to begin."""
+
 CAMPAIGN = """
 name = "week"
 catalogue = "{catalogue}"
@@ -141,8 +145,12 @@ def judged(folder: Path) -> tuple[Score, list[Incident], Ledger]:
     catalogue = load_catalogue([EXAMPLES / "routes-catalogue.toml"])
     origins = load_prefix_table(EXAMPLES / "routes-prefixes.csv")
     report = routes_of_store(Store(folder / "store"), wish, catalogue, origins)
-    truth = injected_of(ledger)
-    return score(truth, report.incidents, INTERVAL_NS + SLACK_NS), [*report.incidents], ledger
+    began = max(line.starts_unix_ns[0] for line in report.timelines) + SETTLED_NS
+    truth = [one for one in injected_of(ledger) if one.at_unix_ns >= began]
+    before = [one.until_unix_ns or 0 for one in injected_of(ledger) if one.at_unix_ns < began]
+    began = max([began, *(until + SECOND for until in before)])
+    incidents = [one for one in report.incidents if one.window.by_unix_ns >= began]
+    return score(truth, incidents, INTERVAL_NS + SLACK_NS), incidents, ledger
 
 
 def show(

@@ -67,7 +67,7 @@ def score(truth: Sequence[Injected], incidents: Sequence[Incident], interval_ns:
     result, taken = Score(injected=len(events)), set[int]()
     for incident in incidents:
         near = [(_off(one, incident), n) for n, one in enumerate(events)]
-        near = [(off, n) for off, n in near if off <= _tolerance(events[n], interval_ns) * 10]
+        near = [(off, n) for off, n in near if off <= _reach(events[n], interval_ns)]
         right = [pair for pair in near if incident.cause in events[pair[1]].causes] or near
         if not right:
             result.false.append(f"{incident.cause}: {incident.reason}")
@@ -102,6 +102,11 @@ def _off(event: Injected, incident: Incident) -> int:
     first, last = incident.window
     done = event.at_unix_ns if event.done_unix_ns is None else event.done_unix_ns
     return max(0, first - done, event.at_unix_ns - last)
+
+
+def _reach(event: Injected, interval_ns: int) -> int:
+    """So far from an event an incident may be and still be a late word about it."""
+    return _tolerance(event, interval_ns) + 10 * interval_ns
 
 
 def _tolerance(event: Injected, interval_ns: int) -> int:
