@@ -10,6 +10,7 @@ measured where they are installed (``pip install pytricia py-radix duckdb``).
 """
 
 import argparse
+import importlib
 import random
 import socket
 import struct
@@ -74,23 +75,23 @@ def best(ask: Callable[[], list[T]]) -> tuple[list[T], float]:
 
 
 def pytricia(table: dict[tuple[int, int], int], addresses: Sequence[str]) -> Answers:
-    import pytricia as library
-
     began = time.process_time()
-    known: Any = library.PyTricia(32)
+    known: Any = importlib.import_module("pytricia").PyTricia(32)
     for (network, bits), number in table.items():
         known[f"{text(network)}/{bits}"] = number
     built = time.process_time()
-    found, asked_s = best(lambda: [known.get(address) for address in addresses])
+
+    def ask() -> Answers:
+        return [known.get(address) for address in addresses]
+
+    found, asked_s = best(ask)
     say("pytricia", built - began, asked_s)
     return found
 
 
 def py_radix(table: dict[tuple[int, int], int], addresses: Sequence[str]) -> Answers:
-    import radix
-
     began = time.process_time()
-    known: Any = radix.Radix()
+    known: Any = importlib.import_module("radix").Radix()
     for (network, bits), number in table.items():
         known.add(f"{text(network)}/{bits}").data["number"] = number
     built = time.process_time()
@@ -121,8 +122,8 @@ def duckdb(table: dict[tuple[int, int], int], addresses: Sequence[str]) -> Answe
         " p.network = ((a.address >> (32 - l.bits)) << (32 - l.bits)) group by a.place"
     ).fetchnumpy()
     found: Answers = [None] * len(addresses)
-    places, numbers = list(joined.values())
-    for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+    places, numbers = (column.astype(np.int64).tolist() for column in joined.values())
+    for place, number in zip(places, numbers, strict=True):
         found[place] = number
     say("duckdb", built - began, time.process_time() - built)
     return found
@@ -140,7 +141,7 @@ OTHERS: dict[str, Callable[[dict[tuple[int, int], int], Sequence[str]], Answers]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Longest match over a million prefixes.")
     parser.add_argument("--prefixes", type=int, default=1_000_000)
     parser.add_argument("--addresses", type=int, default=1_000_000)
     parser.add_argument("--only", choices=[*OTHERS, "ours"])

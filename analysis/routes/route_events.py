@@ -27,9 +27,9 @@ from pathbudget.sites.prefix_table import Origins
 FLAP_NS = 600 * 10**9
 """Ten minutes: a route seen for less and left again was a flap."""
 
-CERTAIN_FLOWS = 6
-"""So many flows without an answer of the destination in one trace are no accident: at a loss of one
-in ten, one in a million. Fewer are confirmed by the next trace."""
+CERTAIN_PACKETS = 6
+"""So many packets in one trace that the destination should have answered are no accident: at a loss
+of one in ten, one in a million. Fewer are confirmed by the next trace."""
 
 
 def route_events(
@@ -159,7 +159,10 @@ class _SeriesWatch:
         canonical = (self.sight.canonical(flow) for flow in observation.flows)
         silence.paths = frozenset(path.words for path in canonical)
         route, reached_ns = self.tracker.route(), self.reached_ns
-        certain = silence.traces > 1 or len(observation.flows) >= CERTAIN_FLOWS
+        certain = silence.traces > 1 or (
+            route is not None
+            and sent_as_far(observation, len(route.dominant.hops)) >= CERTAIN_PACKETS
+        )
         if silence.told or not certain or route is None or reached_ns is None:
             return []
         silence.told = True
@@ -246,6 +249,15 @@ class _SeriesWatch:
             back=back,
             first_difference=first_difference(before, after),
         )
+
+
+def sent_as_far(observation: PathObservation, distance: int) -> int:
+    """Packets that reach the destination if it is at this hop limit; many flows ask hops alone."""
+    return sum(
+        max(1, flow.sent[limit]) if limit < len(flow.sent) else 1
+        for flow in observation.flows
+        for limit in range(max(0, distance - 1), len(flow.hops))
+    )
 
 
 def first_difference(before: frozenset[Words], after: frozenset[Words]) -> int | None:

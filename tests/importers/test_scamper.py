@@ -313,8 +313,14 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=6,
 )
+
+
+def changed(base: dict[str, Any], changes: dict[str, Any]) -> bytes:
+    return json.dumps({**base, **changes}).encode()
+
+
 results = st.builds(
-    lambda base, changes: json.dumps({**base, **changes}).encode(),
+    changed,
     st.sampled_from([trace(hop(1, "10.0.0.1"), arrived(2)), tracelb(node("a", [link("b", 2, 1)]))]),
     st.dictionaries(st.sampled_from(["hops", "nodes", "dst", "start", "stop_data"]), anything),
 )

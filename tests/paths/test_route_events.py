@@ -5,6 +5,7 @@ The network is known, so every event that is told is right or wrong.
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -244,6 +245,18 @@ class Table:
     def look_up(self, address: str) -> Origin | None:
         known = {"x": 1, "y": 9, "dst": 9, "a": 2, "b": 3, "c": 2}
         return Origin("8.0.0.0/8", (known[address],)) if address in known else None
+
+
+def test_flows_that_asked_no_more_than_a_hop_do_not_count_as_lost(simulated: Any) -> None:
+    """Most flows of an enumeration are sent to hops with several members alone."""
+    network = simulated.Network([simulated.chain("x", "a", "y")])
+
+    def enumerated(index: int) -> PathObservation:
+        trace = network.trace(index * GAP_S, (1,), reached=index != 5)
+        asked = [FlowPath(flow, (frozenset[str](), frozenset({"a"})), False) for flow in FLOWS[1:]]
+        return replace(trace, flows=(*trace.flows, *asked))
+
+    assert route_events([enumerated(index) for index in range(10)]) == []
 
 
 def test_events_say_which_ases_were_passed_before_and_after(simulated: Any) -> None:
