@@ -96,28 +96,30 @@ class RouteMemory:
         """All members of all levels."""
         return {(level, word) for level, one in self.levels.items() for word in one.members}
 
-    def moved(self, passage: Passage) -> int | None:
-        """When a flow that is elsewhere now was last found where it was, and since when at the
-        latest others would have moved too; None where it still is there, or is new.
+    def elsewhere(self, passage: Passage) -> int | None:
+        """When the route that this flow cannot take any more was last seen; None where it can.
 
-        Packets without a flow, and levels where flows do not keep their way, cannot move.
+        A flow that was traced before now passes what no flow of this route ever did. Packets
+        without a flow, and levels where flows do not keep their way, prove nothing. Nor do levels
+        with several members that flows have not yet been seen to keep to: a balancer of packets
+        shows its members one after the other.
         """
+        memory, path = self._flows.get(passage.flow), passage.path
+        where = self._moved(passage)
+        if memory is None or not where:
+            return None
+        levels = [self.levels[at] for at, _ in self.unknown_marks(path) if at in where]
+        if any(path.by_as or one.keeps_flows or len(one.members) == 1 for one in levels):
+            return max([memory.last_ns, *(self._level(at).unchanged_ns() for at in where)])
+        return None
+
+    def _moved(self, passage: Passage) -> set[Level]:
+        """Levels at which a flow is not where it was; none where it still is, or is new."""
         memory = self._flows.get(passage.flow)
         if passage.flow is None or memory is None or agree(memory.path, passage.path):
-            return None
+            return set()
         where = [BY_AS] if passage.path.by_as else differences(memory.path, passage.path)
-        if all(map(self._is_spread, where)):
-            return None
-        return max([memory.last_ns, *(self._level(level).unchanged_ns() for level in where)])
-
-    def is_elsewhere(self, path: Canonical) -> bool:
-        """Whether a flow of this route that takes `path` now proves another route.
-
-        Not where there are several members and flows have not yet been seen to keep to them: a
-        balancer of packets shows its members one after the other.
-        """
-        levels = [self.levels[level] for level, _ in self.unknown_marks(path)]
-        return any(path.by_as or one.keeps_flows or len(one.members) == 1 for one in levels)
+        return {level for level in where if not self._is_spread(level)}
 
     def unknown_marks(self, path: Canonical) -> set[Mark]:
         """What it passes and nothing of this route does, where this route has been seen at all."""
@@ -132,7 +134,7 @@ class RouteMemory:
     def fits(self, passages: Sequence[Passage]) -> bool:
         """Whether a trace shows this route, and nothing that is not of it."""
         return not passed_by(passages).isdisjoint(self.marks()) and not any(
-            self.moved(one) is not None or self.unknown_marks(one.path) for one in passages
+            self._moved(one) or self.unknown_marks(one.path) for one in passages
         )
 
     def take(self, passages: Sequence[Passage], now: int) -> bool:

@@ -106,12 +106,8 @@ class RouteTracker:
 
     def _moved(self, current: RouteMemory, trace: _Trace) -> int | None:
         """When the route that this trace cannot show was last seen; None where it can."""
-        moves = [
-            after
-            for passage in trace.passages
-            if (after := current.moved(passage)) is not None and current.is_elsewhere(passage.path)
-        ]
-        return max(moves, default=None)
+        moves = [current.elsewhere(passage) for passage in trace.passages]
+        return max((after for after in moves if after is not None), default=None)
 
     def _change(
         self, left: RouteMemory, entered: RouteMemory, window: Window, since: list[_Trace]
