@@ -5,7 +5,6 @@ packets so large that their loss may be a matter of size (`black_holes` looks at
 """
 
 from array import array
-from collections import deque
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -179,11 +178,15 @@ def _sent(sample: Sample) -> int:
 
 @dataclass(slots=True)
 class SizeWatch:
-    """Packets of several sizes to one address: does size matter? The latest are kept."""
+    """Packets of several sizes to one address: does size matter? The latest are kept, 13 octets
+    each.
+    """
 
     series: PathSeries
-    packets: deque[SizedPacket] = field(default_factory=lambda: deque(maxlen=MOST_SIZED))
     has_large: bool = False
+    _times: "array[int]" = field(default_factory=lambda: array("q"))
+    _sizes: "array[int]" = field(default_factory=lambda: array("i"))
+    _fates: bytearray = field(default_factory=bytearray)
 
     def see(self, measurement: Measurement) -> None:
         """Take the packets of a measurement, where it says their size."""
@@ -194,18 +197,22 @@ class SizeWatch:
         for sample in measurement.samples:
             lost = is_lost(sample) if sample.metric == Metric.RTT else None
             if lost is not None:
-                self.packets.append(_sized(sample, size, lost=lost))
+                self._times.append(sample.sent_unix_ns)
+                self._sizes.append(size)
+                self._fates.append(lost + 2 * _is_too_big(sample))
+        for row in (self._times, self._sizes, self._fates):
+            del row[: max(0, len(row) - MOST_SIZED)]
 
     def finding(self) -> SizeFinding | None:
         """A black hole, if there is one."""
         if not self.has_large:
             return None
-        ordered = sorted(self.packets, key=lambda one: one.sent_unix_ns)
-        found = judge_sizes(self.series, ordered)
+        rows = sorted(zip(self._times, self._sizes, self._fates, strict=True))
+        packets = [SizedPacket(at, size, bool(fate & 1), bool(fate & 2)) for at, size, fate in rows]
+        found = judge_sizes(self.series, packets)
         return found if found.verdict is Verdict.BLACK_HOLE else None
 
 
-def _sized(sample: Sample, size: int, *, lost: bool) -> SizedPacket:
+def _is_too_big(sample: Sample) -> bool:
     failure = sample.failure
-    code = (None, None) if failure is None else (failure.icmp_type, failure.icmp_code)
-    return SizedPacket(sample.sent_unix_ns, size, lost, too_big=code in TOO_BIG)
+    return failure is not None and (failure.icmp_type, failure.icmp_code) in TOO_BIG

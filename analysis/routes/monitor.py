@@ -91,6 +91,7 @@ class RouteMonitor:
         self._routes = RouteWatch(sight=self.options.sight(origins), flap_ns=self.options.flap_ns)
         self._addresses: dict[str, str] = {}
         self._table = self.options.table(watch_of(catalogue, {}))
+        self._watch_is_old = False
         self._paths: dict[PathSeries, _Path] = {}
         self._sizes: dict[PathSeries, SizeWatch] = {}
         self._evidence: list[Evidence] = []
@@ -108,10 +109,12 @@ class RouteMonitor:
             pending = self._routes.pending()
             self._stale |= pending != self._pending
             self._pending = pending
-        if felt.is_large(measurement) or measurement.options.get("payload_bytes") is not None:
-            path = felt.felt_series(measurement)._replace(protocol="")
-            self._sizes.setdefault(path, SizeWatch(path)).see(measurement)
-            self._stale |= self._sizes[path].has_large
+        path = felt.felt_series(measurement)._replace(protocol="")
+        if felt.is_large(measurement):
+            self._sizes.setdefault(path, SizeWatch(path))
+        if (sizes := self._sizes.get(path)) is not None:
+            sizes.see(measurement)
+            self._stale = True
         if felt.is_felt(measurement) and not felt.is_trace(measurement):
             self._feel(measurement)
         latest = max((one.sent_unix_ns for one in measurement.samples), default=0)
@@ -119,6 +122,9 @@ class RouteMonitor:
 
     def hear(self, update: RouteUpdate) -> list[Incident]:
         """Take a BGP update."""
+        if self._watch_is_old:
+            self._watch_is_old = False
+            self._table.watch = watch_of(self._catalogue, self._addresses)
         self._take(self._table.see(update))
         return self.advance(max(self._now_unix_ns, update.arrived_unix_ns))
 
@@ -159,7 +165,7 @@ class RouteMonitor:
             if not self._addresses:  # until now every prefix counted
                 self._evidence = [one for one in self._evidence if not _is_of_nobody(one)]
             self._addresses[measurement.address] = site
-            self._table.watch = watch_of(self._catalogue, self._addresses)
+            self._watch_is_old = True
 
     def _feel(self, measurement: Measurement) -> None:
         series = felt.felt_series(measurement)
@@ -195,7 +201,9 @@ class RouteMonitor:
 
     def _join(self) -> None:
         self._stale = False
-        clean = {series: path.sweeps.clean for series, path in self._paths.items()}
+        clean = {
+            series: path.sweeps.clean for series, path in self._paths.items() if path.sweeps.clean
+        }
         holes = [one for watch in self._sizes.values() if (one := watch.finding()) is not None]
         evidence = [*self._evidence, *self._pending]
         found = join(evidence, self.options.join, holes=holes, clean=clean)
