@@ -56,9 +56,7 @@ def calm(samples: int, seed: int) -> None:
 
 
 def steps(seed: int) -> None:
-    print(
-        "\nA true step, 200 series each: found, within 1 sample, and how soon by the watch\n"
-    )
+    print("\nA true step, 200 series each: found, within 1 sample, and how soon by the watch\n")
     for cost in (0.2, 0.5, 1.0, 12.0):
         for name in ("gamma, shape 0.5", "AR(1), 0.9", "bursts: exp of AR(1), 0.9"):
             rng, found, near, held, delays = np.random.default_rng(seed), 0, 0, 0, list[int]()

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import shutil
+import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -104,6 +105,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Importing mrtparse makes a write to a closed pipe deadly; a worker would vanish in mid-test.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for need in needs_of(item):
         if reason := why_missing(need):
             pytest.fail(f"this test needs {need}, and {reason}", pytrace=False)
