@@ -39,11 +39,7 @@ from pathbudget.probes.trace.sightings import (
     Hop,
     Sightings,
 )
-from pathbudget.probes.trace.stopping import (
-    StoppingPoints,
-    stopping_points,
-    vertex_alpha,
-)
+from pathbudget.probes.trace.stopping import StoppingPoints, stopping_points, vertex_alpha
 from pathbudget.probes.trace.verification import Verdict, Verification, Witnessed
 
 
@@ -361,11 +357,10 @@ class Enumeration:
 
     def _finish(self, wants: list[Want]) -> None:
         """All is found: see every link once more, and ask once more where nobody answered."""
-        if not self._asked_mute:
-            self._asked_mute = True
-            for limit, hop in self.sights.hops.items():
-                if hop.mute and limit < self.sights.last_answered:
-                    self._ask(0, limit, wants)
+        mute = [] if self._asked_mute else self.sights.mute
+        self._asked_mute = True
+        for limit in mute:
+            self._ask(0, limit, wants)
         for flow, limit in self._verification.unconfirmed(self.rules.attempts):
             self._ask(flow, limit, wants)
 

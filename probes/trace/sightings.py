@@ -228,6 +228,13 @@ class Sightings:
         """Hop limits at which load is balanced by packet."""
         return sorted(limit for limit, hop in self.hops.items() if hop.sprayed)
 
+    @property
+    def mute(self) -> list[int]:
+        """Hop limits before the last one that answered at which nobody does."""
+        return [
+            limit for limit, hop in self.hops.items() if hop.mute and limit < self.last_answered
+        ]
+
     def hands_on(self, limit: int) -> bool:
         """Whether who passes the hop before passes this one, too, without being asked there."""
         hop = self.hops.get(limit)

@@ -29,7 +29,7 @@ def test_the_built_in_probes_stand_under_their_names() -> None:
         name: name
         for name in (
             *("icmp", "tcp", "tls", "stamp", "quic", "http"),
-            *("dns", "upload", "token_stream", "completion"),
+            *("dns", "upload", "token_stream", "completion", "trace"),
         )
     }
     assert dict(probe_table()) == dict(BUILTIN)

@@ -47,9 +47,10 @@ host = "dallas.example"
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation instead of a store; what the command asked for."""
+def fake(monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation, tmp_path: Path) -> dict[str, Any]:
+    """The evaluation instead of what an empty store holds; what the command asked for."""
     asked: dict[str, Any] = {}
+    Store(tmp_path).check_writable()
 
     def evaluate(store: object, catalogue: object, **options: Any) -> Evaluation:
         asked.update(options, catalogue=catalogue)
