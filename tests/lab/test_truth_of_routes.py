@@ -26,7 +26,7 @@ EVENT = """
 [[event]]
 at = "6s"
 kind = "prefer"
-for = "5s"
+for = "4s"
 node = "east"
 neighbour = "comet-3"
 local_preference = 300
@@ -35,7 +35,7 @@ local_preference = 300
 CAMPAIGN = """
 name = "moved"
 catalogue = "{catalogue}"
-duration = "12s"
+duration = "17s"
 seed = 7
 
 [limits]
