@@ -252,7 +252,7 @@ def test_flows_that_asked_no_more_than_a_hop_do_not_count_as_lost(simulated: Any
     network = simulated.Network([simulated.chain("x", "a", "y")])
 
     def enumerated(index: int) -> PathObservation:
-        trace = network.trace(index * GAP_S, (1,), reached=index != 5)
+        trace: PathObservation = network.trace(index * GAP_S, (1,), reached=index != 5)
         asked = [FlowPath(flow, (frozenset[str](), frozenset({"a"})), False) for flow in FLOWS[1:]]
         return replace(trace, flows=(*trace.flows, *asked))
 
