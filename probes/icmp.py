@@ -4,8 +4,6 @@ One socket per address family serves all targets, and no task waits for a packet
 `icmp_session.py` for what counts as an answer.
 """
 
-from collections.abc import Sequence
-
 from pathbudget.probes.channels import PacketOptions
 from pathbudget.probes.contract import (
     Cost,
@@ -14,8 +12,8 @@ from pathbudget.probes.contract import (
     Probe,
     ProbeEnvironment,
     ProbeSpec,
-    Shot,
 )
+from pathbudget.probes.families import FamiliesProbe
 from pathbudget.probes.icmp_family import IcmpFamily
 from pathbudget.probes.icmp_session import IcmpSession
 from pathbudget.probes.option_words import source_faults
@@ -41,11 +39,11 @@ OPTIONS = {
 }
 
 
-class IcmpProbe:
+class IcmpProbe(FamiliesProbe[IcmpFamily]):
     """See `contract.BatchProbe`."""
 
     def __init__(self, environment: ProbeEnvironment, options: Options) -> None:
-        self._families: dict[AddressFamily, IcmpFamily] = {}
+        super().__init__()
         flows = _whole(options, "flows")
         try:
             for family in AddressFamily:
@@ -62,31 +60,6 @@ class IcmpProbe:
         except BaseException:
             self.close()
             raise
-
-    def fire(self, shot: Shot) -> None:
-        """See `contract.Probe.fire`."""
-        self._families[shot.family].fire_all((shot,))
-
-    def fire_all(self, shots: Sequence[Shot]) -> None:
-        """See `contract.BatchProbe.fire_all`."""
-        if len(shots) == 1:
-            self._families[shots[0].family].fire_all(shots)
-            return
-        start = 0
-        for end in range(1, len(shots) + 1):
-            if end == len(shots) or shots[end].family != shots[start].family:
-                self._families[shots[start].family].fire_all(shots[start:end])
-                start = end
-
-    async def drain(self) -> None:
-        """See `contract.Probe.drain`."""
-        for family in self._families.values():
-            await family.idle.wait()
-
-    def close(self) -> None:
-        """See `contract.Probe.close`."""
-        for family in self._families.values():
-            family.close()
 
 
 def _packet_options(options: Options, family: AddressFamily) -> PacketOptions:

@@ -7,11 +7,13 @@ One raw socket per address family serves all targets; no task waits for a packet
 import asyncio
 from collections.abc import Sequence
 
-from pathbudget.probes.channels import Cancellable, ReservedPorts, SegmentBatch, SegmentChannel
+from pathbudget.probes.alarm import Alarm
+from pathbudget.probes.channels import ReservedPorts, SegmentBatch, SegmentChannel
 from pathbudget.probes.clock import ClockWatcher, Reading
 from pathbudget.probes.connection import no_port
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.failures import no_family
+from pathbudget.probes.families import FamiliesProbe
 from pathbudget.probes.half_open import HalfOpen
 from pathbudget.probes.icmp_session import Outcome
 from pathbudget.probes.record import AddressFamily, Failure, Metric, Sample, Stage
@@ -29,8 +31,7 @@ class _Family:
         self._environment = environment
         self._settings = settings
         self._watcher = ClockWatcher(environment.clock)
-        self._alarm: Cancellable | None = None
-        self._alarm_ns = 0
+        self._alarm = Alarm(environment.network, self._expire)
         self._channel: SegmentChannel | None = None
         self._held: ReservedPorts | None = None
         self.why_not: Failure | None = None
@@ -74,8 +75,7 @@ class _Family:
         self._rest()
 
     def close(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         if self._channel is not None:
             self._channel.close()
         if self._held is not None:
@@ -107,7 +107,7 @@ class _Family:
                 self._session.refused(sequence, key, self._watcher.read())
             else:
                 self._session.sent(sequence, key)
-                self._set_alarm(deadline_ns)
+                self._alarm.set(deadline_ns)
         self._report()
 
     def _emit_refusal(self, shot: Shot, failure: Failure, now: Reading) -> None:
@@ -132,40 +132,28 @@ class _Family:
                 self._environment.emit(event.series, event.sample)
             else:
                 self._environment.count(event.series, event.word)
-        self._set_alarm(self._session.next_deadline_ns())
+        self._alarm.set(self._session.next_deadline_ns())
         self._rest()
 
     def _rest(self) -> None:
         if not self._session.under_way:
             self.idle.set()
 
-    def _set_alarm(self, due_ns: int | None) -> None:
-        """Be woken for a timeout, unless one that comes no later is set."""
-        if self._alarm is not None:
-            if due_ns is not None and self._alarm_ns <= due_ns:
-                return
-            self._alarm.cancel()
-            self._alarm = None
-        if due_ns is not None:
-            self._alarm_ns = due_ns
-            self._alarm = self._environment.network.call_at(due_ns, self._expire)
-
     def _expire(self) -> None:
-        self._alarm = None
         if self._channel is not None:
             self._channel.poll()  # what has come meanwhile is not lost, however late this loop is
         self._session.expire(self._watcher.read())
         self._report()
 
 
-class SynProbe:
+class SynProbe(FamiliesProbe[_Family]):
     """See `contract.BatchProbe`.
 
     Raises PrivilegeError without CAP_NET_RAW, ConfigError where no packet can leave as asked for.
     """
 
     def __init__(self, environment: ProbeEnvironment, settings: TcpSettings) -> None:
-        self._families: dict[AddressFamily, _Family] = {}
+        super().__init__()
         try:
             for family in AddressFamily:
                 self._families[family] = _Family(environment, family, settings)
@@ -178,24 +166,3 @@ class SynProbe:
         refusals = [one.why_not for one in self._families.values() if one.why_not is not None]
         if len(refusals) == len(self._families):
             raise cannot_leave(refusals[0].detail)
-
-    def fire(self, shot: Shot) -> None:
-        """See `contract.Probe.fire`."""
-        self._families[shot.family].fire_all((shot,))
-
-    def fire_all(self, shots: Sequence[Shot]) -> None:
-        """See `contract.BatchProbe.fire_all`."""
-        for family, one in self._families.items():
-            mine = [shot for shot in shots if shot.family is family]
-            if mine:
-                one.fire_all(mine)
-
-    async def drain(self) -> None:
-        """See `contract.Probe.drain`."""
-        for family in self._families.values():
-            await family.idle.wait()
-
-    def close(self) -> None:
-        """See `contract.Probe.close`."""
-        for family in self._families.values():
-            family.close()

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from pathbudget.probes.bgp.identity import update_id
 from pathbudget.probes.bgp.quarantine import Quarantine
 from pathbudget.probes.bgp.record import FeedKind, RouteUpdate, UpdateKind
@@ -72,17 +74,8 @@ class Heard:
         said: Attributes,
         next_hop: str,
     ) -> RouteUpdate:
-        name = update_id(self.time_unix_ns, self.ordinal, self.index, self.digest)
-        self.index += 1
-        return RouteUpdate(
-            id=name,
-            feed=self.channel.feed,
-            feed_kind=self.channel.kind,
-            peer_address=self.peer_address,
-            peer_asn=self.peer_asn,
-            kind=kind,
-            time_unix_ns=self.time_unix_ns,
-            arrived_unix_ns=self.arrived_unix_ns,
+        return replace(
+            self.update(kind),
             prefix=route.prefix,
             as_path=said.as_path,
             origin=said.origin,
@@ -91,7 +84,6 @@ class Heard:
             med=said.med,
             communities=said.communities,
             path_id=route.path_id,
-            collector=self.channel.collector,
         )
 
 

@@ -4,9 +4,9 @@ import asyncio
 
 import msgspec
 
+from pathbudget.probes.alarm import Alarm
 from pathbudget.probes.carriers import Moment, Opened, Phase
 from pathbudget.probes.channels import (
-    Cancellable,
     DatagramBatch,
     DatagramChannel,
     Outgoing,
@@ -41,8 +41,7 @@ class UdpFamily:
         self._tcp = tcp
         self._channel: DatagramChannel | None = None
         self._again: set[AgainOverTcp] = set()
-        self._alarm: Cancellable | None = None
-        self._alarm_ns = 0
+        self._alarm = Alarm(environment.network, self._expire)
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -65,8 +64,7 @@ class UdpFamily:
 
     def close(self) -> None:
         """Give the socket back."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         for again in tuple(self._again):
             again.drop()
         if self._channel is not None:
@@ -116,14 +114,10 @@ class UdpFamily:
         due_ns = self._session.next_alarm_ns()
         if due_ns is None:
             self.idle.set()
-        elif self._alarm is None or due_ns < self._alarm_ns:
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm_ns = due_ns
-            self._alarm = self._environment.network.call_at(due_ns, self._expire)
+        else:
+            self._alarm.set(due_ns)
 
     def _expire(self) -> None:
-        self._alarm = None
         if self._channel is not None:
             self._channel.poll()  # what has come is not lost, however late this loop is
         self._session.expire(self._watcher.read())

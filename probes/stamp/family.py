@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from pathbudget.probes.alarm import Alarm
 from pathbudget.probes.channels import (
-    Cancellable,
     DatagramBatch,
     DatagramChannel,
     Outgoing,
@@ -50,8 +50,7 @@ class StampFamily:
         self._watcher = watcher
         self._steps = watcher.steps
         self._asked_ns: int | None = None
-        self._alarm: Cancellable | None = None
-        self._alarm_ns = 0
+        self._alarm = Alarm(environment.network, self._expire)
         self._channels: list[DatagramChannel] = []
         self.idle = asyncio.Event()
         self.idle.set()
@@ -85,8 +84,7 @@ class StampFamily:
     def close(self) -> None:
         """Give the sockets back."""
         FlowBook.of(self._environment.network).withdraw(self)
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         for channel in self._channels:
             channel.close()
         self._channels.clear()
@@ -161,24 +159,11 @@ class StampFamily:
             else:
                 self._environment.count(event.series, event.word)
         if self._session.under_way:
-            self._set_alarm()
+            self._alarm.set(self._session.next_deadline_ns())
         else:
             self.idle.set()
 
-    def _set_alarm(self) -> None:
-        """Be woken for a timeout, unless an alarm that comes no later is set."""
-        due_ns = self._session.next_deadline_ns()
-        if due_ns is None:
-            return
-        if self._alarm is not None:
-            if self._alarm_ns <= due_ns:
-                return
-            self._alarm.cancel()
-        self._alarm_ns = due_ns
-        self._alarm = self._environment.network.call_at(due_ns, self._expire)
-
     def _expire(self) -> None:
-        self._alarm = None
         # What has come meanwhile is not lost, however late this loop is.
         for channel in self._channels:
             channel.poll()

@@ -4,8 +4,6 @@ One UDP socket per address family and flow serves all targets. Read `sender_sess
 counts as an answer, `measured.py` for the numbers.
 """
 
-from collections.abc import Sequence
-
 from pathbudget.probes.channels import PacketOptions
 from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.clock_survey import ClockSurvey
@@ -16,9 +14,9 @@ from pathbudget.probes.contract import (
     Probe,
     ProbeEnvironment,
     ProbeSpec,
-    Shot,
 )
 from pathbudget.probes.errors import ConfigError, Fault
+from pathbudget.probes.families import FamiliesProbe
 from pathbudget.probes.option_files import noting
 from pathbudget.probes.option_words import source_faults
 from pathbudget.probes.record import AddressFamily
@@ -52,7 +50,7 @@ OPTIONS = {
 }
 
 
-class StampProbe:
+class StampProbe(FamiliesProbe[StampFamily]):
     """See `contract.BatchProbe`."""
 
     def __init__(
@@ -61,7 +59,7 @@ class StampProbe:
         options: Options,
         ask_clock: AskClock | None = None,
     ) -> None:
-        self._families: dict[AddressFamily, StampFamily] = {}
+        super().__init__()
         watcher = ClockWatcher(environment.clock)
         ask_clock = ask_clock or ClockSurvey(environment.clock, watcher).now
         extensions = _extensions(options, key_of(options), environment.rng.randbytes(LARGEST))
@@ -91,29 +89,11 @@ class StampProbe:
             self.close()
             raise
 
-    def fire(self, shot: Shot) -> None:
-        """See `contract.Probe.fire`."""
-        self._families[shot.family].fire_all((shot,))
-
-    def fire_all(self, shots: Sequence[Shot]) -> None:
-        """See `contract.BatchProbe.fire_all`."""
-        start = 0
-        for end in range(1, len(shots) + 1):
-            if end == len(shots) or shots[end].family != shots[start].family:
-                self._families[shots[start].family].fire_all(shots[start:end])
-                start = end
-
     async def drain(self) -> None:
         """See `contract.Probe.drain`."""
-        for family in self._families.values():
-            await family.idle.wait()
+        await super().drain()
         for family in self._families.values():
             family.finish()
-
-    def close(self) -> None:
-        """See `contract.Probe.close`."""
-        for family in self._families.values():
-            family.close()
 
 
 def key_of(options: Options) -> Key | None:

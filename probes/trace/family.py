@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from pathbudget.probes.alarm import Alarm
 from pathbudget.probes.channels import Cancellable, PacketOptions
 from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import ProbeEnvironment, Shot
@@ -50,8 +51,7 @@ class TraceFamily:
         self._privileged = privileged
         self._watcher = ClockWatcher(environment.clock)
         self._book = FlowBook.of(environment.network)
-        self._alarm: Cancellable | None = None
-        self._alarm_ns = 0
+        self._alarm = Alarm(environment.network, self._wake)
         self._channel: PathChannel | None = None
         self._openings: dict[TraceSession, Cancellable] = {}
         self._inside: dict[TraceSession, None] = {}
@@ -75,8 +75,7 @@ class TraceFamily:
     def close(self) -> None:
         """Give the sockets back."""
         self._closed = True
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         for opening, alarm in self._openings.items():
             alarm.cancel()
             opening.close()
@@ -185,7 +184,7 @@ class TraceFamily:
             keys = self._channel.send_all([one.packet for one in sent])
             self._sessions.all_sent(sent, keys, self._watcher.read())
         self._report()
-        self._set_alarm(self._sessions.next_ns())
+        self._alarm.set(self._sessions.next_ns())
 
     def _report(self) -> None:
         for event in self._sessions.events():
@@ -196,18 +195,7 @@ class TraceFamily:
         if not self._sessions.under_way and not self._openings:
             self.idle.set()
 
-    def _set_alarm(self, due_ns: int | None) -> None:
-        if self._alarm is not None:
-            if due_ns is not None and self._alarm_ns <= due_ns:
-                return
-            self._alarm.cancel()
-            self._alarm = None
-        if due_ns is not None:
-            self._alarm_ns = due_ns
-            self._alarm = self._environment.network.call_at(due_ns, self._wake)
-
     def _wake(self) -> None:
-        self._alarm = None
         if self._channel is not None:
             self._channel.poll()  # what has come meanwhile is not lost, however late this loop is
         self._sessions.expire(self._watcher.read())

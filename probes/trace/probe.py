@@ -4,7 +4,6 @@ One channel per address family serves all targets, under one rate. Read `enumera
 sent, `session.py` for what counts as an answer, docs/probes/trace.md for the samples.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pathbudget.probes.channels import PacketOptions
@@ -15,9 +14,9 @@ from pathbudget.probes.contract import (
     Probe,
     ProbeEnvironment,
     ProbeSpec,
-    Shot,
 )
 from pathbudget.probes.errors import Fault, PrivilegeError
+from pathbudget.probes.families import FamiliesProbe
 from pathbudget.probes.option_words import source_faults
 from pathbudget.probes.record import AddressFamily
 from pathbudget.probes.trace.contract import TraceProtocol
@@ -89,12 +88,12 @@ OPTIONS = {
 }  # fmt: skip
 
 
-class TraceProbe:
+class TraceProbe(FamiliesProbe[TraceFamily]):
     """See `contract.BatchProbe`. Raises PrivilegeError where not even UDP traces are allowed."""
 
     def __init__(self, environment: ProbeEnvironment, options: Options) -> None:
         settings = read_settings(options)
-        self._families: dict[AddressFamily, TraceFamily] = {}
+        super().__init__()
         pace = Pace(settings.rate)
         plain = _value(options, "protocol") == AUTO or settings.protocol is TraceProtocol.UDP
         try:
@@ -103,27 +102,6 @@ class TraceProbe:
         except BaseException:
             self.close()
             raise
-
-    def fire(self, shot: Shot) -> None:
-        """See `contract.Probe.fire`."""
-        self._families[shot.family].fire_all((shot,))
-
-    def fire_all(self, shots: Sequence[Shot]) -> None:
-        """See `contract.BatchProbe.fire_all`."""
-        for family, one in self._families.items():
-            mine = [shot for shot in shots if shot.family is family]
-            if mine:
-                one.fire_all(mine)
-
-    async def drain(self) -> None:
-        """See `contract.Probe.drain`."""
-        for family in self._families.values():
-            await family.idle.wait()
-
-    def close(self) -> None:
-        """See `contract.Probe.close`."""
-        for family in self._families.values():
-            family.close()
 
     def _open(
         self,
