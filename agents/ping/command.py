@@ -1,16 +1,11 @@
 """The two ways to run: with a picture or lines of text, or as JSON lines. Ends at Ctrl-C."""
 
 import asyncio
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable
-from types import FrameType
-from typing import Protocol
 
 from rich.console import Console
 
+from pathbudget.agents.live_run import end_at_signals, ended_by_somebody, writer_to_stdout
 from pathbudget.agents.ping.display import (
     console_for_ping,
     lines,
@@ -25,9 +20,6 @@ from pathbudget.agents.ping.session import Display, Session
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.table import probe_table
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SAME_SIGNAL_S = 0.5
 
 
 def run_text(options: PingOptions, every_ns: int) -> Session:
@@ -53,7 +45,7 @@ def run_json(options: PingOptions) -> Session:
 
 async def _run_lines(options: PingOptions, every_ns: int, console: Console) -> Session:
     made: list[Session] = []
-    writer = _writer(made, _missing_text)
+    writer = writer_to_stdout(made, _missing_text)
 
     async def display(session: Session) -> None:
         await lines(session, every_ns, lambda text: writer.write_sample(f"{text}\n".encode()))
@@ -64,39 +56,22 @@ async def _run_lines(options: PingOptions, every_ns: int, console: Console) -> S
             print_final(session.picture(), console)
         writer.write(table.get().encode())
     finally:
-        await writer.close(lambda: _wanted(made))
+        await writer.close(lambda: ended_by_somebody(made))
     return session
 
 
 async def _run_json(options: PingOptions) -> Session:
     made: list[Session] = []
-    writer = _writer(made, dropped_line)
+    writer = writer_to_stdout(made, dropped_line)
     try:
         session = await _run(options, nothing, writer, made)
     finally:
-        await writer.close(lambda: _wanted(made))
+        await writer.close(lambda: ended_by_somebody(made))
     return session
-
-
-def _wanted(made: list[Session]) -> bool:
-    """Whether somebody has asked for the end."""
-    return any(one.interrupted for one in made)
 
 
 def _missing_text(count: int) -> bytes:
     return f"{count} lines are missing here: their reader stood still.\n".encode()
-
-
-def _writer(made: list[Session], missing: Callable[[int], bytes]) -> LineWriter:
-    """To standard output; one who reads no more ends the run."""
-    loop = asyncio.get_running_loop()
-
-    def broken() -> None:
-        for one in made:
-            loop.call_soon_threadsafe(one.stop)
-
-    sys.stdout.flush()
-    return LineWriter(sys.stdout.buffer, broken, missing)
 
 
 async def _run(
@@ -120,36 +95,8 @@ async def _run(
             made.append(session)
         if session.notice:
             sys.stderr.write(f"{session.notice}\n{session.remedy}\n")
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, end, session)
+        end_at_signals(session)
         await session.run(display)
     finally:
         network.close()
     return session
-
-
-class Stoppable(Protocol):
-    """Something that runs until it is told to end."""
-
-    def stop(self) -> None:
-        """Be told so."""
-
-
-def end(session: Stoppable) -> None:
-    """End the run. A second signal ends the process at once, whatever it waits for; one that comes
-    with the first (from the terminal and from a parent, say) is the same one.
-    """
-    session.stop()
-    asked_s = time.monotonic()
-
-    def at_once(number: int, frame: FrameType | None) -> None:
-        del frame
-        if time.monotonic() - asked_s > SAME_SIGNAL_S:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.remove_signal_handler(number)
-        signal.signal(number, at_once)

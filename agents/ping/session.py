@@ -2,10 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 
 from pathbudget.agents.campaign.epochs import literal_family
 from pathbudget.agents.campaign.vantage_run import VantageRun
+from pathbudget.agents.live_run import LiveRun
 from pathbudget.agents.ping import options as asked
 from pathbudget.agents.ping.floors import Floors, measure_floors, with_host
 from pathbudget.agents.ping.load import SIZE_BYTES, Aim, LoadRun
@@ -38,7 +39,7 @@ def icmp_socket(network: Network) -> str:
     return "raw"
 
 
-class Session:
+class Session(LiveRun):
     """Call `run` once. `picture` may be asked for at any time from then on."""
 
     def __init__(
@@ -51,11 +52,11 @@ class Session:
         write: Callable[[bytes], None] | None = None,
         write_sample: Callable[[bytes], None] | None = None,
     ) -> None:
+        super().__init__()
         self.notice = ""
         """What a person must know before the first number, such as a fallback."""
         self.remedy = ""
         """What to do about it."""
-        self.interrupted = False
         self._options = options
         self._table = table
         self._network = network
@@ -79,32 +80,14 @@ class Session:
             self.plan, table=table, network=network, clock=clock, sink=self.sink
         )
         self._load: LoadRun | None = None
-        self._preparing: asyncio.Task[None] | None = None
         self._floors: Floors = {}
         self.sink.floors = self._known_floors
         self._started_ns = clock.monotonic_ns()
 
     @property
-    def problems(self) -> Sequence[str]:
-        """What could not be measured at all."""
-        return self._vantage.progress.problems
-
-    @property
-    def trouble(self) -> str:
-        """Why the run stopped itself, if it did."""
-        return self._vantage.trouble
-
-    @property
     def answered(self) -> bool:
         """Whether there is a single number."""
         return any(state.answers.n for state in self.sink.states())
-
-    def stop(self) -> None:
-        """End the run; it was asked for from outside."""
-        self.interrupted = True
-        if self._preparing is not None:
-            self._preparing.cancel()
-        self._vantage.stop()
 
     def picture(self) -> Picture:
         """All that is to be drawn now."""
@@ -150,27 +133,6 @@ class Session:
             report = self._load.report()
             for state in self.sink.states():
                 state.own_load = report
-
-    async def _or_stop(self, work: Coroutine[None, None, None]) -> None:
-        """Where nobody sees the results any more (a closed pipe), nothing more is sent."""
-        try:
-            await work
-        except Exception:
-            self.stop()
-            raise
-
-    async def _prepare(self) -> bool:
-        """Look the names up, which may take its time; false where somebody ended that."""
-        self._preparing = asyncio.create_task(self._vantage.prepare())
-        try:
-            await self._preparing
-        except asyncio.CancelledError:
-            if not self.interrupted:
-                raise
-            return False
-        finally:
-            self._preparing = None
-        return True
 
     def _choose(self) -> tuple[str, dict[str, str]]:
         """The probe, and the word for its socket; TCP where ICMP is not permitted, and said so."""

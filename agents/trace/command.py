@@ -7,9 +7,8 @@ from collections.abc import Callable
 from rich.console import Console, Group
 from rich.live import Live
 
-from pathbudget.agents.ping.command import SIGNALS, end
+from pathbudget.agents.live_run import end_at_signals, ended_by_somebody, writer_to_stdout
 from pathbudget.agents.ping.display import console_for_ping
-from pathbudget.agents.ping.line_writer import LineWriter
 from pathbudget.agents.trace.json_lines import dropped_line
 from pathbudget.agents.trace.known import Knowing
 from pathbudget.agents.trace.options import TraceOptions
@@ -48,18 +47,11 @@ def run_json(options: TraceOptions, knowing: Knowing) -> Session:
 
 async def _run_json(options: TraceOptions, knowing: Knowing) -> Session:
     made: list[Session] = []
-
-    def broken() -> None:
-        for one in made:
-            loop.call_soon_threadsafe(one.stop)
-
-    loop = asyncio.get_running_loop()
-    sys.stdout.flush()
-    writer = LineWriter(sys.stdout.buffer, broken, dropped_line)
+    writer = writer_to_stdout(made, dropped_line)
     try:
         session = await _run(options, _nothing, knowing, write=writer.write_sample, made=made)
     finally:
-        await writer.close(lambda: any(one.interrupted for one in made))
+        await writer.close(lambda: ended_by_somebody(made))
     return session
 
 
@@ -84,9 +76,7 @@ async def _run(
         )
         if made is not None:
             made.append(session)
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, end, session)
+        end_at_signals(session)
         await session.run(display)
     finally:
         network.close()

@@ -1,10 +1,11 @@
 """One run of `pathbudget trace`: what is opened, started, watched and ended, in this process."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 
 from pathbudget.agents.campaign.plan import due_shots
 from pathbudget.agents.campaign.vantage_run import VantageRun
+from pathbudget.agents.live_run import LiveRun
 from pathbudget.agents.ping.floors import measure_floors, with_host
 from pathbudget.agents.trace.known import Knowing
 from pathbudget.agents.trace.options import TraceOptions, vantage_plan
@@ -19,7 +20,7 @@ from pathbudget.probes.record import ClockSource
 Display = Callable[["Session"], Coroutine[None, None, None]]
 
 
-class Session:
+class Session(LiveRun):
     """Call `run` once. `picture` may be asked for at any time from then on."""
 
     def __init__(
@@ -32,7 +33,7 @@ class Session:
         write: Callable[[bytes], None] | None = None,
         knowing: Knowing | None = None,
     ) -> None:
-        self.interrupted = False
+        super().__init__()
         self._knowing = knowing or Knowing()
         self.sink = TraceSink(
             column_ns=options.between_ns,
@@ -47,31 +48,13 @@ class Session:
         self._vantage = VantageRun(
             self._plan, table=table, network=network, clock=clock, sink=self.sink
         )
-        self._preparing: asyncio.Task[None] | None = None
         self._floors: Mapping[str, int] = {}
         self._started_ns = clock.monotonic_ns()
-
-    @property
-    def problems(self) -> Sequence[str]:
-        """What could not be measured at all."""
-        return self._vantage.progress.problems
-
-    @property
-    def trouble(self) -> str:
-        """Why the run stopped itself, if it did."""
-        return self._vantage.trouble
 
     @property
     def answered(self) -> bool:
         """Whether anybody answered at any hop."""
         return any(hop.answered for state in self.sink.states() for hop in state.hops.values())
-
-    def stop(self) -> None:
-        """End the run; it was asked for from outside."""
-        self.interrupted = True
-        if self._preparing is not None:
-            self._preparing.cancel()
-        self._vantage.stop()
 
     def picture(self) -> Picture:
         """All that is to be drawn now."""
@@ -108,27 +91,6 @@ class Session:
     def _first_offset_ns(self) -> int:
         """The schedule begins at a random phase; the first round of all begins at once."""
         return next(due_shots(self._vantage.plan), (0,))[0]
-
-    async def _or_stop(self, work: Coroutine[None, None, None]) -> None:
-        """Where nobody sees the results any more (a closed pipe), nothing more is sent."""
-        try:
-            await work
-        except Exception:
-            self.stop()
-            raise
-
-    async def _prepare(self) -> bool:
-        """Look the names up, which may take its time; false where somebody ended that."""
-        self._preparing = asyncio.create_task(self._vantage.prepare())
-        try:
-            await self._preparing
-        except asyncio.CancelledError:
-            if not self.interrupted:
-                raise
-            return False
-        finally:
-            self._preparing = None
-        return True
 
     def _method(self) -> str:
         if self._options.once:
