@@ -258,13 +258,18 @@ def _begin(episodes: Sequence[Episode]) -> Window:
 
 
 def _over(episodes: Sequence[Episode]) -> Window | None:
-    """When all that packets felt was over; of BGP alone, when that was."""
-    felt = [one for one in episodes if not isinstance(one.first, BgpEvent)] or list(episodes)
-    member = [one for one in felt if isinstance(one.first, MemberFinding)]
-    ends = [one.over for one in member or felt]
-    if any(end is None for end in ends):
-        return None
-    return max((end for end in ends if end is not None), key=lambda end: end.by_unix_ns)
+    """When all that packets felt was over, whichever way they go since; where they felt nothing,
+    when routes were what they had been, and of BGP alone, when that was.
+    """
+    for kinds in (MemberFinding, LevelShift | Outage | None, RouteEvent, object):
+        ends = [one.over for one in episodes if isinstance(one.first, kinds)]
+        if ends:
+            return None if None in ends else max(filter(None, ends), key=_end)
+    return None
+
+
+def _end(window: Window) -> int:
+    return window.by_unix_ns
 
 
 def _cost(episodes: Sequence[Episode]) -> Estimate | None:

@@ -57,12 +57,12 @@ class Observer:
         traces = self._open.pop(piece.id, {})
         for sample in piece.samples:
             if sample.metric == Metric.HOP_RTT and sample.part is not None:
-                traces.setdefault(sample.seq, _Trace()).add(sample, piece.address)
+                traces.setdefault(sample.seq, _Trace()).add(sample)
         for sample in piece.samples:
             if sample.metric == Metric.RTT and sample.seq in traces:
                 traces[sample.seq].note(sample)
         whole = {seq for seq, trace in traces.items() if trace.ended_well or piece.imported_from}
-        found = [traces.pop(seq).observation(piece) for seq in whole if traces[seq].hops]
+        found = [traces.pop(seq).observation(piece) for seq in whole if traces[seq].latest]
         self._keep(piece.id, {seq: one for seq, one in traces.items() if seq not in whole})
         return sorted(found, key=lambda one: one.started_unix_ns)
 
@@ -118,52 +118,58 @@ class _Trace:
     """One trace on its way together."""
 
     def __init__(self) -> None:
-        self.hops: dict[int | None, dict[int, _Hop]] = {}
-        self.started: int | None = None
-        self.ended = 0
+        self.packets: list[Sample] = []
         self.confidence: float | None = None
         self.protocol = ""
         self.ended_well = False
         """Whether its sample of the destination has come."""
+        self._destination: Sample | None = None
+        self._since = 0
+        """The path changed under way: what was sent before is of a path that is no more."""
 
-    def add(self, sample: Sample, address: str) -> None:
+    def add(self, sample: Sample) -> None:
         """Take a packet on the way."""
         failure, part = sample.failure, sample.part
         if part is None or part < 1 or (failure is not None and failure.kind in NOT_SENT):
             return
-        self._span(sample)
-        flow = self.hops.setdefault(sample.flow, {})
-        flow.setdefault(part, _Hop()).add(sample, address)
+        self.packets.append(sample)
 
     def note(self, sample: Sample) -> None:
         """Take what the sample of the destination says of the whole."""
         self.ended_well = True
         if sample.failure is None:
-            self._span(sample)
+            self._destination = sample
         notes = sample.notes or {}
-        confidence = notes.get(HopNote.CONFIDENCE)
+        confidence, changed = notes.get(HopNote.CONFIDENCE), notes.get(HopNote.CHANGED)
         if isinstance(confidence, float) and notes.get(HopNote.COMPLETE, True):
             self.confidence = confidence
+        if isinstance(changed, int):
+            self._since = changed
         self.protocol = self.protocol or str(notes.get(HopNote.PROTOCOL, ""))
 
-    def _span(self, sample: Sample) -> None:
-        sent = sample.sent_unix_ns
-        self.started = sent if self.started is None else min(self.started, sent)
-        self.ended = max(self.ended, sent + (sample.value_ns or 0))
-
-    def _foreign_end(self, measurement: Measurement) -> int:
-        """Other tools stamp all packets with one time, and say how long the whole took."""
-        started = self.started or 0
-        return started + measurement.duration_ns if measurement.imported_from else started
+    @property
+    def latest(self) -> list[Sample]:
+        """Packets of the path that was there in the end; none where that was never looked at."""
+        return [one for one in self.packets if one.sent_unix_ns >= self._since]
 
     def observation(self, measurement: Measurement) -> PathObservation:
-        """All flows, in the order of their keys."""
-        flows = sorted(self.hops.items(), key=lambda item: (item[0] is None, item[0] or 0))
+        """All flows, in the order of their keys. There are `latest` packets."""
+        packets = self.latest
+        hops: dict[int | None, dict[int, _Hop]] = {}
+        for one in packets:
+            flow = hops.setdefault(one.flow, {})
+            flow.setdefault(one.part or 0, _Hop()).add(one, measurement.address)
+        spanned = packets if self._destination is None else [*packets, self._destination]
+        started = min(one.sent_unix_ns for one in spanned)
+        ended = max(one.sent_unix_ns + (one.value_ns or 0) for one in spanned)
+        if measurement.imported_from:  # other tools stamp all packets with one time
+            ended = max(ended, started + measurement.duration_ns)
+        flows = sorted(hops.items(), key=lambda item: (item[0] is None, item[0] or 0))
         return PathObservation(
             series=series_of(measurement, self.protocol),
-            started_unix_ns=self.started or measurement.started_unix_ns,
-            ended_unix_ns=max(self.ended, self._foreign_end(measurement)),
-            flows=tuple(_flow_path(flow, hops) for flow, hops in flows),
+            started_unix_ns=started,
+            ended_unix_ns=ended,
+            flows=tuple(_flow_path(flow, rows) for flow, rows in flows),
             confidence=self.confidence,
             measurement=measurement.id,
         )

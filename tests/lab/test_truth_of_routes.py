@@ -88,6 +88,7 @@ def test_a_move_is_one_incident_with_its_cost(tmp_path: Path) -> None:
     ]  # fmt: skip
     (incident,) = costly
     assert incident.cause in (Cause.PATH_MOVED, Cause.FLAP), incident.reason
+    assert incident.over is not None
     assert incident.cost is not None
     slack_ns = 500_000  # the host may be late to deliver
     assert any(

@@ -237,3 +237,12 @@ def test_records_survive_their_codec() -> None:
     one = measurement(hop(1, "r", notes={"mpls": "16/0/1/1"}), end(protocol="udp"))
     again = msgspec.json.decode(msgspec.json.encode(one), type=Measurement)
     assert list(observe([again])) == list(observe([one]))
+
+
+def test_what_was_sent_before_the_path_changed_under_way_is_of_another_path() -> None:
+    """Both paths in one observation would agree with each, and make them one."""
+    before = [hop(1, "r1"), hop(2, "r2", at=1), hop(3, None, at=2)]
+    after = [hop(1, "r7", at=100), hop(2, None, at=101)]
+    (seen,) = observe([measurement(*before, *after, end(changed_unix_ns=START + 50))])
+    assert rows(seen) == ["r7 192.0.2.9"]
+    assert list(observe([measurement(*before, end(changed_unix_ns=START + 50))])) == []

@@ -273,3 +273,14 @@ def test_what_is_left_again_at_once_is_no_incident_unless_a_route_explains_it() 
 
 def test_no_evidence_no_incident() -> None:
     assert join([]) == []
+
+
+def test_it_is_over_when_packets_feel_it_no_more_whichever_way_they_go() -> None:
+    third = ("10.0.0.1", "10.3.0.1", "192.0.2.1")
+    evidence: list[Evidence] = [
+        shift(1000, 20, 32), moved(1040), shift(2000, 32, 20), moved(2040, before=NEW, after=third)
+    ]  # fmt: skip
+    (one,) = join(evidence)
+    assert one.over == window(2000)
+    (one,) = join([moved(1040), moved(2040, before=NEW, after=OLD)])
+    assert one.over == window(2040, 60), "of routes alone: when they were what they had been"
