@@ -1,5 +1,6 @@
 """Whether feeds and peers are alive: silence of a dead feed is no news of stability."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from pathbudget.analysis.routes.bgp_peers import Feed, FeedRules, Peer, PeerKey
@@ -8,6 +9,9 @@ from pathbudget.probes.bgp.record import FeedKind, RouteUpdate, UpdateKind
 
 STALE = "stale"
 """Begins the detail of news that a feed is silent, in contrast to one that ended."""
+
+HOLD_TIMER_EXPIRED = re.compile(r"notification (sent )?\(?4[,/]")
+"""A session that we ended because its peer had been silent (RFC 4271, section 4.5, code 4)."""
 
 
 class Freshness:
@@ -83,11 +87,12 @@ class Freshness:
         feed = self.feeds[peer.feed]
         return [_of(feed, peer, peer.down_unix_ns, time, FeedState.DOWN, FeedState.LIVE)]
 
-    def peer_down(self, peer: Peer, time: int, why: str) -> list[FeedEvent]:
-        """Its session ended."""
+    def peer_down(self, peer: Peer, time: int, why: str, heard_unix_ns: int) -> list[FeedEvent]:
+        """Its session ended; for silence, at some time since its last word before."""
         feed = self.feeds[peer.feed]
         state = FeedState.STALE if peer.stale else FeedState.LIVE
-        return [_of(feed, peer, time, time, state, FeedState.DOWN, why)]
+        after = min(heard_unix_ns, time) if HOLD_TIMER_EXPIRED.match(why) else time
+        return [_of(feed, peer, after, time, state, FeedState.DOWN, why)]
 
     def advance(self, now_unix_ns: int) -> list[FeedEvent]:
         """Who has been silent for too long by now."""

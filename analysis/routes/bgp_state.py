@@ -162,7 +162,7 @@ class RouteTable:
         if update.kind is UpdateKind.PEER_DOWN:
             if not peer.up:
                 return ()
-            events = self.freshness.peer_down(peer, time, update.detail)
+            events = self.freshness.peer_down(peer, time, update.detail, heard_unix_ns)
             self._leave(peer)
             self._void(peer, time)
             peer.up = False

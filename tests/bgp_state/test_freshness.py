@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from pathbudget.analysis.routes.bgp_state import FeedRules, RouteTable, Watch
 from pathbudget.analysis.routes.model import BgpEvent, FeedEvent, FeedState, Window
 from pathbudget.probes.bgp.record import FeedKind
@@ -107,3 +109,26 @@ def test_lag_and_what_readers_set_aside(talk: Any) -> None:
     routes.freshness.set_quarantined("edge", 4)
     status = routes.status(at(40))[0]
     assert (status.lag_ns, status.quarantined, status.updates) == (2 * SECOND, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("why", "after"),
+    [
+        ("notification sent (4,0)", 20),
+        ("notification 4/0 (hold timer expired)", 20),
+        ("notification received (4,0)", 50),
+        ("notification received (6,3)", 50),
+        ("notification sent (6,4)", 50),
+        ("", 50),
+    ],
+)
+def test_a_session_that_ended_for_silence_died_after_its_last_word(
+    talk: Any, why: str, after: float
+) -> None:
+    """The hold time passes before anybody notices (RFC 4271, section 6.5)."""
+    routes = table()
+    routes.see(talk.rib(0, A))
+    routes.see(talk.announce(20, A))
+    (event,) = routes.see(talk.say("peer_down", 50, detail=why))
+    assert isinstance(event, FeedEvent)
+    assert event.window == Window(at(after), at(50))
