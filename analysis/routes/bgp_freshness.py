@@ -10,8 +10,11 @@ from pathbudget.probes.bgp.record import FeedKind, RouteUpdate, UpdateKind
 STALE = "stale"
 """Begins the detail of news that a feed is silent, in contrast to one that ended."""
 
-HOLD_TIMER_EXPIRED = re.compile(r"notification (sent )?\(?4[,/]")
-"""A session that we ended because its peer had been silent (RFC 4271, section 4.5, code 4)."""
+ENDED_FOR_SILENCE = re.compile(r"notification sent \(4,|closed by the router, notification 4/")
+"""Begins the detail where our end (exabgp) or the router's (BMP) closed a session because its peer
+had said nothing for the hold time (RFC 4271, section 4.5, code 4). Where it is the peer that says
+so, it was alive until then.
+"""
 
 
 class Freshness:
@@ -91,7 +94,7 @@ class Freshness:
         """Its session ended; for silence, at some time since its last word before."""
         feed = self.feeds[peer.feed]
         state = FeedState.STALE if peer.stale else FeedState.LIVE
-        after = min(heard_unix_ns, time) if HOLD_TIMER_EXPIRED.match(why) else time
+        after = min(heard_unix_ns, time) if ENDED_FOR_SILENCE.match(why) else time
         return [_of(feed, peer, after, time, state, FeedState.DOWN, why)]
 
     def advance(self, now_unix_ns: int) -> list[FeedEvent]:

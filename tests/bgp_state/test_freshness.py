@@ -115,7 +115,9 @@ def test_lag_and_what_readers_set_aside(talk: Any) -> None:
     ("why", "after"),
     [
         ("notification sent (4,0)", 20),
-        ("notification 4/0 (hold timer expired)", 20),
+        ("closed by the router, notification 4/0 (hold timer expired)", 20),
+        ("closed by the peer, notification 4/0 (hold timer expired)", 50),
+        ("notification 4/0 (hold timer expired)", 50),
         ("notification received (4,0)", 50),
         ("notification received (6,3)", 50),
         ("notification sent (6,4)", 50),
