@@ -62,9 +62,9 @@ class Observer:
             if sample.metric == Metric.RTT and sample.seq in traces:
                 traces[sample.seq].note(sample)
         whole = {seq for seq, trace in traces.items() if trace.ended_well or piece.imported_from}
-        found = [traces.pop(seq).observation(piece) for seq in whole if traces[seq].latest]
+        found = [traces[seq].observation(piece) for seq in whole]
         self._keep(piece.id, {seq: one for seq, one in traces.items() if seq not in whole})
-        return sorted(found, key=lambda one: one.started_unix_ns)
+        return sorted(filter(None, found), key=lambda one: one.started_unix_ns)
 
     def _keep(self, name: str, traces: "dict[int, _Trace]") -> None:
         if traces:
@@ -147,14 +147,13 @@ class _Trace:
             self._since = changed
         self.protocol = self.protocol or str(notes.get(HopNote.PROTOCOL, ""))
 
-    @property
-    def latest(self) -> list[Sample]:
-        """Packets of the path that was there in the end; none where that was never looked at."""
-        return [one for one in self.packets if one.sent_unix_ns >= self._since]
-
-    def observation(self, measurement: Measurement) -> PathObservation:
-        """All flows, in the order of their keys. There are `latest` packets."""
-        packets = self.latest
+    def observation(self, measurement: Measurement) -> PathObservation | None:
+        """The path that was there in the end, its flows in the order of their keys; None where that
+        one was never looked at.
+        """
+        packets = [one for one in self.packets if one.sent_unix_ns >= self._since]
+        if not packets:
+            return None
         hops: dict[int | None, dict[int, _Hop]] = {}
         for one in packets:
             flow = hops.setdefault(one.flow, {})
