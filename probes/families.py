@@ -1,4 +1,4 @@
-"""A probe that does all its work by address family: the four calls that every one of them has."""
+"""Probes that do all their work by address family: the calls that every one of them has."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,21 +14,40 @@ class FamilyPart(Protocol):
     idle: asyncio.Event
     """Set while nothing is under way."""
 
-    def fire_all(self, shots: Sequence[Shot]) -> None:
-        """As `contract.BatchProbe.fire_all`."""
-
     def close(self) -> None:
         """As `contract.Probe.close`."""
 
 
+class BatchFamilyPart(FamilyPart, Protocol):
+    """One that takes many shots at once."""
+
+    def fire_all(self, shots: Sequence[Shot]) -> None:
+        """As `contract.BatchProbe.fire_all`."""
+
+
 Part = TypeVar("Part", bound=FamilyPart)
+BatchPart = TypeVar("BatchPart", bound=BatchFamilyPart)
 
 
-class FamiliesProbe(Generic[Part]):
-    """See `contract.BatchProbe`. `_families` is filled by whoever inherits."""
+class Families(Generic[Part]):
+    """One part for each family, and how they end. `_families` is filled by whoever inherits."""
 
     def __init__(self) -> None:
         self._families: dict[AddressFamily, Part] = {}
+
+    async def drain(self) -> None:
+        """See `contract.Probe.drain`."""
+        for family in self._families.values():
+            await family.idle.wait()
+
+    def close(self) -> None:
+        """See `contract.Probe.close`."""
+        for family in self._families.values():
+            family.close()
+
+
+class FamiliesProbe(Families[BatchPart]):
+    """See `contract.BatchProbe`."""
 
     def fire(self, shot: Shot) -> None:
         """See `contract.Probe.fire`."""
@@ -41,13 +60,3 @@ class FamiliesProbe(Generic[Part]):
             if end == len(shots) or shots[end].family != shots[start].family:
                 self._families[shots[start].family].fire_all(shots[start:end])
                 start = end
-
-    async def drain(self) -> None:
-        """See `contract.Probe.drain`."""
-        for family in self._families.values():
-            await family.idle.wait()
-
-    def close(self) -> None:
-        """See `contract.Probe.close`."""
-        for family in self._families.values():
-            family.close()

@@ -12,18 +12,19 @@ from pathbudget.probes.dns.questions import QuestionTemplate
 from pathbudget.probes.dns.settings import DnsSettings, read_settings
 from pathbudget.probes.dns.udp_family import UdpFamily
 from pathbudget.probes.dns.udp_session import UdpSession
+from pathbudget.probes.families import Families
 from pathbudget.probes.record import AddressFamily, Flag, Metric
 
 
-class DatagramDns:
+class DatagramDns(Families[UdpFamily]):
     """See `contract.Probe`: questions over UDP."""
 
     def __init__(
         self, environment: ProbeEnvironment, options: Options, settings: DnsSettings
     ) -> None:
+        super().__init__()
         watcher = ClockWatcher(environment.clock)
         self._tcp = over_tcp(environment, watcher)
-        self._families: dict[AddressFamily, UdpFamily] = {}
         try:
             for family in AddressFamily:
                 session = UdpSession(family, settings, environment.rng, Caches())
@@ -38,15 +39,9 @@ class DatagramDns:
         """See `contract.Probe.fire`."""
         self._families[shot.family].fire(shot)
 
-    async def drain(self) -> None:
-        """See `contract.Probe.drain`."""
-        for family in self._families.values():
-            await family.idle.wait()
-
     def close(self) -> None:
         """See `contract.Probe.close`."""
-        for family in self._families.values():
-            family.close()
+        super().close()
         self._tcp.close()
 
 
