@@ -31,7 +31,7 @@ STARTS_LABS_HERE = True
 MS = 1_000_000
 ROUND_TRIP_MS = 40
 UPLOADING = Path(__file__).parent / "uploading.py"
-SHOTS, SHOTS_OF_LONG_ONES = 2, 8
+SHOTS, SHOTS_OF_KEPT_ONES, SHOTS_OF_LONG_ONES = 2, 4, 8
 LONG_TOKENS = 64_000
 NEAR_NS = 500_000
 WRAP = 1 << 32
@@ -105,8 +105,9 @@ def found() -> Found:
 
 def shots_of(job: Job) -> int:
     """More of what noise of the host spoils more easily; the first one on kept ones is cold."""
-    shots = SHOTS_OF_LONG_ONES if job.tokens >= LONG_TOKENS else SHOTS
-    return shots if job.mode == "cold" else SHOTS
+    if job.mode != "cold":
+        return SHOTS_OF_KEPT_ONES
+    return SHOTS_OF_LONG_ONES if job.tokens >= LONG_TOKENS else SHOTS
 
 
 def uploads(told: dict[str, Any], mode: str) -> list[dict[str, Any]]:
