@@ -36,8 +36,8 @@ from pathbudget.analysis.results import (
 )
 from pathbudget.analysis.series import Series, SeriesCollector
 from pathbudget.analysis.series_extras import series_timers, under_load
-from pathbudget.analysis.siting import capacity_findings, recommend
-from pathbudget.analysis.siting_ground import ground_of
+from pathbudget.analysis.siting.ground import ground_of
+from pathbudget.analysis.siting.recommend import capacity_findings, recommend
 from pathbudget.analysis.stream_findings import load_findings, stream_findings, timer_findings
 from pathbudget.analysis.stream_results import StreamSummary
 from pathbudget.analysis.stream_summary import summarise_stream

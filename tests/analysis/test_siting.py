@@ -15,8 +15,8 @@ from pathbudget.analysis.results import (
     SiteInfo,
     Verdict,
 )
-from pathbudget.analysis.siting import capacity_findings, recommend
-from pathbudget.analysis.siting_ground import Ground, ground_of
+from pathbudget.analysis.siting.ground import Ground, ground_of
+from pathbudget.analysis.siting.recommend import capacity_findings, recommend
 from pathbudget.sites.catalogue import Tier
 
 Interval = tuple[float, float | None] | None

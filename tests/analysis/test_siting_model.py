@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pathbudget.analysis.siting_model import (
+from pathbudget.analysis.siting.model import (
     Choice,
     Matrix,
     Problem,
@@ -19,7 +19,7 @@ from pathbudget.analysis.siting_model import (
     serving,
     solve_program,
 )
-from pathbudget.analysis.siting_solve import look_at_all, solve
+from pathbudget.analysis.siting.solve import look_at_all, solve
 
 Solve = Callable[..., Choice | None]
 both_ways = pytest.mark.parametrize("solve", [solve_program, look_at_all])
@@ -145,6 +145,6 @@ def test_many_choices_go_to_the_program_and_few_are_looked_at(
     def refuse(problem: Problem, k: int, *, forbidden: Sequence[Sequence[int]] = ()) -> None:
         """Stands in for the program, and is told apart by having no answer."""
 
-    monkeypatch.setattr("pathbudget.analysis.siting_solve.solve_program", refuse)
+    monkeypatch.setattr("pathbudget.analysis.siting.solve.solve_program", refuse)
     assert solve(Problem(np.ones((2, 40)), np.ones(2), np.zeros(40)), 3) is not None
     assert solve(Problem(np.ones((2, 40)), np.ones(2), np.zeros(40)), 9) is None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pathbudget.analysis.siting_model import TIE, Choice, Matrix, Problem, assess, solve_program
+from pathbudget.analysis.siting.model import TIE, Choice, Matrix, Problem, assess, solve_program
 
 MOST_LOOKED_AT = 200_000
 """Choices that are enumerated: three of a hundred sites are 161,700."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pathbudget.analysis import siting_words as words
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import (
     Assignment,
@@ -15,9 +14,10 @@ from pathbudget.analysis.results import (
     SiteInfo,
     Verdict,
 )
-from pathbudget.analysis.siting_ground import Ground
-from pathbudget.analysis.siting_model import Choice, Problem, assess, serving
-from pathbudget.analysis.siting_solve import solve
+from pathbudget.analysis.siting import words
+from pathbudget.analysis.siting.ground import Ground
+from pathbudget.analysis.siting.model import Choice, Problem, assess, serving
+from pathbudget.analysis.siting.solve import solve
 
 
 def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:

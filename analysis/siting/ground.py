@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pathbudget.analysis.results import BudgetLine, Objective, RegionInfo, SiteInfo
-from pathbudget.analysis.siting_model import Matrix, Problem
+from pathbudget.analysis.siting.model import Matrix, Problem
 
 
 @dataclass(frozen=True, slots=True)

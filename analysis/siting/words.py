@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathbudget.analysis.results import Objective
-from pathbudget.analysis.siting_ground import Ground
-from pathbudget.analysis.siting_model import Choice, Matrix
+from pathbudget.analysis.siting.ground import Ground
+from pathbudget.analysis.siting.model import Choice, Matrix
 
 LISTED = 5
 """How many of the deciding pairs are named."""

@@ -1,0 +1,1 @@
+"""Terms of the budget out of OpenTelemetry traces: files, and a receiver."""

@@ -1,0 +1,1 @@
+"""Intervals beyond independent samples: block bootstrap, always-valid, sketches, comparisons."""

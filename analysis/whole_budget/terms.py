@@ -1,0 +1,81 @@
+"""The eight terms of one request's budget, each as a distribution that says where it is from.
+
+    L_E2E = network in + gateway + retrieval + tokenization + TTFT + first tokens + guardrail
+            + network out
+
+All times are float64 nanoseconds; a request that failed is +inf, as everywhere in the analysis.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from pathbudget.analysis.quantiles import Values
+from pathbudget.analysis.request import Distribution
+
+
+class TermName(StrEnum):
+    """The terms in the order of a request. The network has two; a tier allows them one number."""
+
+    NETWORK_IN = "network_in"
+    GATEWAY = "gateway_and_auth"
+    RETRIEVAL = "retrieval"
+    TOKENIZATION = "tokenization"
+    TTFT = "ttft"
+    FIRST_TOKENS = "first_10_tokens"
+    """N x TPOT: the tokens after the first that the user waits for."""
+    GUARDRAIL = "guardrail"
+    NETWORK_OUT = "network_out"
+
+
+class TermSource(StrEnum):
+    """Where a term's numbers are from, from the strongest to the weakest."""
+
+    MEASURED = "measured"
+    """By our own probes."""
+    TRACES = "traces"
+    """OpenTelemetry spans of the user's service."""
+    FILE = "file"
+    """A user's file of samples or quantiles."""
+    MODEL = "model"
+    """A what-if changed it by a stated assumption."""
+    TIER = "tier"
+    """The allowance of the tier stands for it: one number that nobody measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """For which region, site and tier a term holds; empty means for all of them."""
+
+    region: str = ""
+    site: str = ""
+    tier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term. `values_ns` in the order of the requests, not sorted; never empty, never NaN."""
+
+    name: TermName
+    source: TermSource
+    values_ns: Values = field(repr=False)
+    n_effective: float
+    """What the values are worth after their autocorrelation; inf for an allowance."""
+    requests: tuple[str, ...] = field(default=(), repr=False)
+    """Ids (of traces) parallel to `values_ns`; empty where the values cannot be joined."""
+    origin: str = ""
+    """For people: the file, the span name, the probe."""
+    scope: Scope = Scope()
+    sent_unix_ns: tuple[int, ...] = field(default=(), repr=False)
+    """Parallel to `values_ns`, where known: for block lengths and busy hours."""
+
+    @property
+    def distribution(self) -> Distribution:
+        """The values sorted, with what they are worth."""
+        return Distribution(np.sort(self.values_ns), self.n_effective)
+
+
+Terms = Mapping[TermName, Term]
+"""The terms of one (region, site, tier). Terms that a tier does not have are absent."""
