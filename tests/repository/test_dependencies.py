@@ -11,6 +11,8 @@ FAMILIES = ("Apache", "BSD", "GPL", "ISC", "MIT", "MPL")
 PACKAGES = {
     "dns": "dnspython",
     "OpenSSL": "pyopenssl",
+    "google": "protobuf",
+    "opentelemetry": "opentelemetry-proto",
     "service_identity": "service-identity",
 }
 """Of modules that are called otherwise than what is installed."""
