@@ -1,211 +1,57 @@
-"""`pathbudget budget`: budget lines for a pipeline, with an exit code that can fail a build."""
+"""`pathbudget budget`: what a budget is made of, whether it holds, and the gate of a pipeline.
 
-import os
-import sys
-import textwrap
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+``pathbudget budget STORE`` is older than its sub-commands and means ``lines``.
+"""
+
+import difflib
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
-from pathbudget.agents.cli.report import (
-    DEFAULT_STORE,
-    CampaignOption,
-    CatalogueOption,
-    StoreArgument,
-    TierOption,
-    evaluated,
-    refuse_unknown,
+DEFAULT = "lines"
+HELP = "--help"
+FOLDER = "pathbudget.agents.cli"
+COMMANDS = (
+    ("budget_lines", "register_lines"),
+    ("budget_check", "register_check"),
+    ("budget_whole", "register_whole"),
+    ("budget_what_if", "register_what_if"),
 )
-from pathbudget.analysis.report.selection import Selected, Sites, Wanted, no_such_line, select
-from pathbudget.analysis.report.words import connections, figure, interval, ms, percentile
-from pathbudget.analysis.results import Carrier, Mode, Verdict
-
-if TYPE_CHECKING:
-    from pathbudget.analysis.report.lookup import Lookup
-    from pathbudget.analysis.results import BudgetLine, Evaluation
-
-NAMED = 10
-"""Failing lines named on stderr; the output has all of them."""
+"""Module of this folder and its function ``register_x(group)``, in the order of the help."""
 
 
-class Format(StrEnum):
-    """What the lines can be printed as."""
+class LinesUnlessNamed(TyperGroup):
+    """A group in which anything but the name of a command is for `default`."""
 
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
+    default = DEFAULT
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the default command before its arguments, where it was left out."""
+        first = args[0] if args else ""
+        if first != HELP and first not in self.commands:
+            self._refuse_misspelt(ctx, first)
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
 
-class Undecided(StrEnum):
-    """What an undecided or missing line is worth."""
-
-    WARN = "warn"
-    PASS = "pass"  # noqa: S105
-    FAIL = "fail"
-
-
-RegionOption = Annotated[
-    list[str] | None, typer.Option("--region", help="Only this region; repeatable.")
-]
-SiteOption = Annotated[list[str] | None, typer.Option("--site", help="Only this site; repeatable.")]
-SitesOption = Annotated[
-    Sites | None,
-    typer.Option("--sites", help="Of each region. Default: recommended; all with --site."),
-]
-ModeOption = Annotated[
-    list[Mode] | None, typer.Option("--mode", help="Default: the tier's own; repeatable.")
-]
-TransportOption = Annotated[
-    list[Carrier] | None,
-    typer.Option("--transport", help="Default: the tier's own; repeatable."),
-]
-PromptOption = Annotated[
-    list[int] | None,
-    typer.Option("--prompt", metavar="BYTES", help="Default: the tier's own; repeatable.", min=1),
-]
-PercentileOption = Annotated[
-    list[float] | None,
-    typer.Option("--percentile", help="Like 95. Default: the tier's own; repeatable."),
-]
-AllLinesOption = Annotated[
-    bool, typer.Option("--all-lines", help="Every mode, percentile and direction.")
-]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the lines.")]
-UndecidedOption = Annotated[
-    Undecided,
-    typer.Option("--undecided", help="What an undecided line is: a warning, a pass or a fail."),
-]
+    def _refuse_misspelt(self, ctx: Any, word: str) -> None:
+        """A word that is almost a command, and no folder, is no store either."""
+        near = difflib.get_close_matches(word, self.commands, n=1, cutoff=0.7)
+        if near and not Path(word).exists():
+            ctx.fail(f"No such command or store {word!r}. Did you mean {near[0]!r}?")
 
 
 def register(application: typer.Typer) -> None:
-    """Add the command."""
-    application.command(name="budget")(budget)
-
-
-@reports_errors
-def budget(
-    store: StoreArgument = DEFAULT_STORE,
-    catalogue: CatalogueOption = None,
-    tier: TierOption = None,
-    region: RegionOption = None,
-    site: SiteOption = None,
-    sites: SitesOption = None,
-    mode: ModeOption = None,
-    transport: TransportOption = None,
-    prompt: PromptOption = None,
-    percentile: PercentileOption = None,
-    all_lines: AllLinesOption = False,
-    campaign: CampaignOption = None,
-    format: FormatOption = Format.TABLE,  # noqa: A002
-    undecided: UndecidedOption = Undecided.WARN,
-) -> None:
-    """Print budget lines; exit 1 when one breaks its allowance.
-
-    Without options: for every tier, the headline line from each region to its recommended site.
-    """
-    from pathbudget.analysis.report.lookup import Lookup
-
-    evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign)
-    wanted = Wanted(
-        tiers=tuple(tier or ()),
-        regions=tuple(region or ()),
-        sites=tuple(site or ()),
-        which=sites or (Sites.ALL if site else Sites.RECOMMENDED),
-        modes=tuple(mode or ()),
-        transports=tuple(transport or ()),
-        prompts=tuple(prompt or ()),
-        percentiles=tuple(percentile or ()),
-        all_lines=all_lines,
+    """Add the group of commands."""
+    group = typer.Typer(
+        cls=LinesUnlessNamed,
+        help="Budget lines, whole budgets, what-ifs, and the gate of a pipeline.",
+        epilog="pathbudget budget STORE is pathbudget budget lines STORE.",
     )
-    _refuse(evaluation, wanted)
-    lookup = Lookup(evaluation)
-    selected = select(lookup, wanted)
-    if not selected.lines:
-        raise fail(_why_nothing(lookup, wanted), ExitCode.NOTHING_MEASURED)
-    _print(lookup, selected, format)
-    _say(selected, format, undecided)
-    raise typer.Exit(_exit_code(selected.verdict, undecided))
-
-
-def _refuse(evaluation: "Evaluation", wanted: Wanted) -> None:
-    refuse_unknown("region", wanted.regions, tuple(r.name for r in evaluation.regions))
-    refuse_unknown("site", wanted.sites, tuple(s.name for s in evaluation.sites))
-    known = {line.percentile for line in evaluation.lines}
-    words = tuple(f"{value:g}" for value in sorted(known))
-    refuse_unknown("percentile", tuple(f"{value:g}" for value in wanted.percentiles), words)
-    sizes = {line.prompt_bytes for line in evaluation.lines} - {0}
-    refuse_unknown("prompt", tuple(map(str, wanted.prompts)), tuple(map(str, sorted(sizes))))
-
-
-def _why_nothing(lookup: "Lookup", wanted: Wanted) -> str:
-    if lookup.evaluation.lines and (hint := no_such_line(lookup, wanted)):
-        return textwrap.fill(hint, 80)
-    if wanted.which is not Sites.RECOMMENDED or not lookup.evaluation.lines:
-        return "there is no such budget line; nothing that it could rest on was measured."
-    why = [
-        textwrap.fill(f"{tier.name}: no site is recommended: {' '.join(choice.reasons)}", 80)
-        for tier in lookup.tiers
-        if (choice := lookup.chosen(tier.name)) and not choice.sites
-    ]
-    return "\n".join([*why, "The lines of all sites: --sites all."])
-
-
-def _exit_code(verdict: Verdict, undecided: Undecided) -> ExitCode:
-    broken = verdict is Verdict.FAIL
-    doubtful = verdict is Verdict.UNDECIDED and undecided is Undecided.FAIL
-    return ExitCode.OBJECTIVE_NOT_MET if broken or doubtful else ExitCode.OK
-
-
-def _print(lookup: "Lookup", selected: Selected, kind: Format) -> None:
-    from pathbudget.analysis.report.line_files import lines_csv, lines_json
-
-    if kind is Format.JSON:
-        confidence = lookup.evaluation.provenance.confidence
-        typer.echo(lines_json(selected, confidence), nl=False)
-    elif kind is Format.CSV:
-        typer.echo(lines_csv(selected), nl=False)
-    else:
-        from pathbudget.agents.cli.line_table import print_tables
-
-        print_tables(lookup, selected, _width(), color=sys.stdout.isatty())
-
-
-def _width() -> int | None:
-    """Of the terminal; a pipe has none, and names are not cut there unless COLUMNS says so."""
-    return None if sys.stdout.isatty() or "COLUMNS" in os.environ else 240
-
-
-def _say(selected: Selected, kind: Format, undecided: Undecided) -> None:
-    """Why the exit code is what it is, on stderr, for a build log."""
-    failing = _with(selected, Verdict.FAIL)
-    if kind is not Format.TABLE:
-        for line in failing[:NAMED]:
-            tell(f"fail: {_sentence(line)}")
-        if len(failing) > NAMED:
-            typer.echo(f"fail: {len(failing) - NAMED} more", err=True)
-    open_lines = _with(selected, Verdict.UNDECIDED)
-    absent = len(_with(selected, Verdict.NOT_MEASURED)) + len(selected.missing)
-    if undecided is Undecided.PASS or not (open_lines or absent):
-        return
-    word = "warning" if undecided is Undecided.WARN else "fail"
-    typer.echo(
-        f"{word}: {len(open_lines)} undecided, {absent} not measured (--undecided pass|fail|warn)",
-        err=True,
-    )
-
-
-def _with(selected: Selected, verdict: Verdict) -> "list[BudgetLine]":
-    return [
-        line for line in selected.lines if line.verdict is verdict and line.allowance_ms is not None
-    ]
-
-
-def _sentence(line: "BudgetLine") -> str:
-    allowance = figure(line.allowance_ms or 0.0)
-    return (
-        f"{line.tier}, {line.region} to {line.site}, "
-        f"{connections(line.transport, line.mode)} {percentile(line.percentile)}: "
-        f"{ms(line.value_ms)} ({interval(line.low_ms, line.high_ms)}), allowance {allowance} ms"
-    )
+    for module, function in COMMANDS:
+        if importlib.util.find_spec(f"{FOLDER}.{module}") is not None:
+            getattr(importlib.import_module(f"{FOLDER}.{module}"), function)(group)
+    application.add_typer(group, name="budget")

@@ -92,6 +92,8 @@ def _unknown(commands: dict[str, Any], call: str) -> list[str]:
     name = " ".join(words[:2])
     if " ".join(words[:3]) in commands:
         name = " ".join(words[:3])
+    elif default := getattr(commands.get(name), "default", None):
+        name = f"{name} {default}"
     known = {"--help"} | {
         option
         for parameter in getattr(commands.get(name), "params", [])
