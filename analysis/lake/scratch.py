@@ -1,0 +1,97 @@
+"""Sorted rows on their way from files to pairs: appended to one file for each part of the work.
+
+A part is some pairs of a region and a site that fit into memory together. Each task writes files of
+its own, so nobody waits for anybody; a block is three arrays, one behind the other.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from pathbudget.analysis.lake.envelopes import Numbers
+from pathbudget.analysis.lake.sorting import Sorted
+
+_NARROW = np.iinfo(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Where some rows stand in a scratch file, and whose they are."""
+
+    offset: int
+    members: Numbers
+    counts: Numbers
+    is_wide: bool
+    """Sequence numbers of 64 bits rather than 32."""
+
+
+@dataclass(slots=True)
+class ScratchFile:
+    """What one task has for one part."""
+
+    path: Path
+    blocks: list[Block] = field(default_factory=list[Block])
+
+
+class ScratchWriter:
+    """Writes the rows of one task; `part_of` says which part each member belongs to."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+        self._open: dict[int, BinaryIO] = {}
+        self.files: dict[int, ScratchFile] = {}
+        """By part."""
+
+    def write(self, rows: Sorted, part_of: Sequence[int]) -> None:
+        """Append a portion of rows. Raises OSError."""
+        parts = np.array(part_of, dtype=np.int64)[rows.members]
+        ends = np.cumsum(rows.counts)
+        starts = ends - rows.counts
+        for part in np.unique(parts).tolist():
+            here = np.flatnonzero(parts == part)
+            slices = [slice(int(starts[i]), int(ends[i])) for i in here]
+            self._append(part, rows, rows.members[here], rows.counts[here], slices)
+
+    def _append(
+        self, part: int, rows: Sorted, members: Numbers, counts: Numbers, slices: list[slice]
+    ) -> None:
+        file = self._file(part)
+        sequence = np.concatenate([rows.sequence[one] for one in slices])
+        is_wide = bool(sequence.min() < _NARROW.min or sequence.max() > _NARROW.max)
+        block = Block(file.tell(), members, counts, is_wide)
+        for array in (rows.sent_unix_ns, rows.values_ns):
+            for one in slices:
+                file.write(array[one].data)
+        file.write(sequence.astype(np.int64 if is_wide else np.int32).data)
+        self.files[part].blocks.append(block)
+
+    def _file(self, part: int) -> BinaryIO:
+        if part not in self._open:
+            path = self._folder / f"{part}-{self._name}.rows"
+            self._open[part] = path.open("wb", buffering=1 << 18)
+            self.files[part] = ScratchFile(path)
+        return self._open[part]
+
+    def close(self) -> None:
+        """End all files. Raises OSError."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def read_blocks(file: ScratchFile) -> Iterator[Sorted]:
+    """The portions of a scratch file as they were written. Raises OSError."""
+    with file.path.open("rb") as source:
+        for block in file.blocks:
+            n = int(block.counts.sum())
+            source.seek(block.offset)
+            sent = np.fromfile(source, dtype=np.int64, count=n)
+            values = np.fromfile(source, dtype=np.float64, count=n)
+            kind = np.int64 if block.is_wide else np.int32
+            sequence = np.fromfile(source, dtype=kind, count=n)
+            if len(sequence) < n:
+                raise OSError(0, "the scratch file is shorter than what was written", file.path)
+            yield Sorted(block.members, block.counts, sent, sequence, values)
