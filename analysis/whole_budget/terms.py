@@ -28,6 +28,8 @@ class TermName(StrEnum):
     """N x TPOT: the tokens after the first that the user waits for."""
     GUARDRAIL = "guardrail"
     NETWORK_OUT = "network_out"
+    OTHER = "other"
+    """What a tier of the user's has beside the eight: its components of other names together."""
 
 
 class TermSource(StrEnum):

@@ -1,0 +1,277 @@
+"""Several terms as one time: by convolution, request by request, or by a bound that always holds.
+
+Quantiles do not add up. The sum of the terms' p95s is neither an estimate of the p95 of the sum
+nor a bound of it; it is here to be shown beside them under that name.
+
+The interval of a convolution. F(x) = P(sum <= x) is a generalised U-statistic of the terms'
+samples: its variance is the sum over the terms of Var(P(sum <= x | the term)) / n (Hoeffding,
+Annals of Mathematical Statistics 19, 1948), n being what its samples are worth. So F(x) is known as
+well as from F (1 - F) / variance independent sums, never from fewer than the smallest n; the
+Clopper-Pearson limits at that size are inverted for the quantile. Beyond that the upper end must
+hold if any one term has slow times that its samples missed: of n samples none may be among the
+(1 - (alpha/2)^(1/n)) slowest. With one sampled term this is the order-statistic interval itself.
+Coverage by simulation: docs/whole-budget.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from pathbudget.analysis.quantiles import Estimate, Values, empirical_quantile, widened_ranks
+from pathbudget.analysis.request import Distribution
+from pathbudget.analysis.whole_budget.convolution import Convolution
+from pathbudget.analysis.whole_budget.groups import joined
+from pathbudget.analysis.whole_budget.terms import Term
+
+PARTS = 1000
+"""Into how many parts the bound divides the share of requests that may be slower."""
+
+ROUNDING = 1e-9
+
+
+class Sum:
+    """The sum of independent terms: its share within a time, its quantiles, both with limits."""
+
+    def __init__(
+        self, terms: Sequence[Distribution], confidence: float = 0.95, reach_ns: float | None = None
+    ) -> None:
+        if not terms:
+            raise ValueError("no terms, no sum")
+        self.confidence = confidence
+        self._tail = (1 - confidence) / 2
+        self._constant_ns = math.fsum(float(term.ordered[0]) for term in terms if is_constant(term))
+        self._parts = [term for term in terms if not is_constant(term)]
+        self._worth = [max(1.0, part.n_effective) for part in self._parts]
+        self.failing = 1 - math.prod(1 - term.losses / term.n for term in terms)
+        """Share of the requests in which at least one term failed."""
+        self._grid: Convolution | None = None
+        if len(self._parts) > 1:
+            reach = None if reach_ns is None else reach_ns - self._constant_ns
+            self._grid = Convolution([part.ordered for part in self._parts], reach)
+
+    @property
+    def n(self) -> int:
+        """Samples of the term that has the fewest; 0 where nothing was sampled."""
+        sampled = [part.n for part in self._parts if math.isfinite(part.n_effective)]
+        return min(sampled, default=0)
+
+    @property
+    def fewest(self) -> float:
+        """What the samples of the term that has the fewest are worth; inf for none."""
+        return min(self._worth, default=math.inf)
+
+    @property
+    def rounding_ns(self) -> float:
+        """How much the grid may have added to a time."""
+        return 0.0 if self._grid is None else self._grid.step_ns * len(self._parts)
+
+    def share_within(self, time_ns: float) -> float:
+        """P(sum <= time)."""
+        time_ns -= self._constant_ns
+        if not self._parts:
+            return float(time_ns >= -ROUNDING)
+        if self._grid is None:
+            ordered = self._parts[0].ordered
+            return float(np.searchsorted(ordered, time_ns + ROUNDING, side="right")) / len(ordered)
+        return self._grid.share_at(self._grid.place(time_ns))
+
+    def slower(self, time_ns: float) -> tuple[float, float, float]:
+        """P(sum > time) with the ends of its interval."""
+        share, worth = self.share_within(time_ns), self.fewest
+        if self._grid is not None:
+            worth = self._size(self._grid, self._grid.place(time_ns - self._constant_ns))
+        low, high = self._lower(share, worth), self._upper(share, worth)
+        return 1 - share, max(0.0, 1 - high), min(1.0, 1 - low)
+
+    def estimate(self, p: float) -> Estimate:
+        """Quantile `p` of the sum with its interval."""
+        if not self._parts:
+            value = self._constant_ns
+            return Estimate(value=value, low=value, high=value, n=0, n_effective=math.inf)
+        if self._grid is None:
+            return self._shifted(self._parts[0], p)
+        return self._of_grid(self._grid, p)
+
+    def _shifted(self, part: Distribution, p: float) -> Estimate:
+        """Of one term that varies: its own quantile and interval, later by the constants."""
+        if math.isinf(part.n_effective):
+            value = empirical_quantile(part.ordered, p) + self._constant_ns
+            return Estimate(value=value, low=value, high=value, n=0, n_effective=math.inf)
+        found, add = part.estimate(p, self.confidence), self._constant_ns
+        low = found.low + add
+        return replace(found, value=found.value + add, low=low, high=found.high + add)
+
+    def _of_grid(self, grid: Convolution, p: float) -> Estimate:
+        value = self._first(grid, p, lambda place: grid.share_at(place))
+        low = self._first(grid, p, lambda place: self._ends(grid, place)[1])
+        high = self._first(grid, p, lambda place: self._ends(grid, place)[0])
+        at = grid.place(value - self._constant_ns) if math.isfinite(value) else grid.cells - 1
+        rounded_down = max(self._constant_ns + grid.least_ns, low - self.rounding_ns)
+        return Estimate(
+            value=value,
+            low=min(rounded_down, value) if math.isfinite(low) else low,
+            high=max(high, value),
+            n=self.n,
+            n_effective=self._size(grid, at),
+        )
+
+    def _first(self, grid: Convolution, p: float, rising: Callable[[int], float]) -> float:
+        """First time at which the share reaches `p`; inf where it never does."""
+        first, last = 0, grid.cells
+        while first < last:
+            middle = (first + last) // 2
+            if rising(middle) >= p - ROUNDING:
+                last = middle
+            else:
+                first = middle + 1
+        return grid.time_ns(first) + self._constant_ns if first < grid.cells else math.inf
+
+    def _ends(self, grid: Convolution, place: int) -> tuple[float, float]:
+        share, worth = grid.share_at(place), self._size(grid, place)
+        return self._lower(share, worth), self._upper(share, worth)
+
+    def _size(self, grid: Convolution, place: int) -> float:
+        """How many independent sums the share at a place is known as well as from."""
+        variances = grid.variances(place)
+        spread = sum(one / worth for one, worth in zip(variances, self._worth, strict=True))
+        share = grid.share_at(place)
+        if spread <= 0 or not 0 < share < 1:
+            return self.fewest
+        return max(self.fewest, share * (1 - share) / spread)
+
+    def _lower(self, share: float, worth: float) -> float:
+        """Lower limit of a share, also if a term has slow times that its samples missed."""
+        if math.isinf(worth):
+            return share
+        hits = share * worth
+        limit = float(special.betaincinv(hits, worth - hits + 1, self._tail)) if hits > 0 else 0.0
+        return min(limit, share * self._tail ** (1 / self.fewest))
+
+    def _upper(self, share: float, worth: float) -> float:
+        if math.isinf(worth):
+            return share
+        hits = share * worth
+        if hits >= worth:
+            return 1.0
+        return float(special.betaincinv(hits + 1, worth - hits, 1 - self._tail))
+
+
+def is_constant(term: Distribution) -> bool:
+    """Whether it is one number that nobody sampled: an allowance."""
+    return math.isinf(term.n_effective) and bool(term.ordered[0] == term.ordered[-1] < math.inf)
+
+
+def independent(terms: Sequence[Distribution], p: float, *, confidence: float = 0.95) -> Estimate:
+    """Quantile `p` of the sum of independent terms, in ns, by convolution on one grid.
+
+    Times are rounded up, so the value and the upper end are never too small; the lower end is
+    taken down by as much. Failures are at +inf. Raises ValueError for no terms.
+    """
+    return sum_of(terms, p, confidence=confidence).estimate(p)
+
+
+def sum_of(
+    terms: Sequence[Distribution],
+    p: float,
+    *,
+    confidence: float = 0.95,
+    also_ns: float = 0.0,
+) -> Sum:
+    """The sum on the finest grid that still holds quantile `p`, its interval and `also_ns`."""
+    coarse = Sum(terms, confidence)
+    if not coarse.rounding_ns:
+        return coarse
+    found = coarse.estimate(p)
+    ends = [end for end in (found.value, found.high) if math.isfinite(end)]
+    if not ends:
+        return coarse
+    fine = Sum(terms, confidence, max(*ends, also_ns) + coarse.rounding_ns)
+    return fine if fine.rounding_ns < coarse.rounding_ns else coarse
+
+
+def joint(terms: Sequence[Term], p: float, *, confidence: float = 0.95) -> Estimate:
+    """Quantile `p` of the sums of the terms request by request, in ns; no independence is assumed.
+
+    Requests that lack one of the terms are left out (`groups.joined` counts them). Raises
+    ValueError where a term has no ids, or where no request has all terms.
+    """
+    return joined(terms).distribution.estimate(p, confidence)
+
+
+def sum_of_quantiles(terms: Sequence[Distribution], p: float) -> float:
+    """Each term's own quantile `p`, added up, in ns: neither an estimate nor a bound."""
+    return math.fsum(empirical_quantile(term.ordered, p) for term in terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A time that the sum exceeds in at most a share 1 - p of requests, however terms depend.
+
+    `value` takes the samples for the truth, `high` the upper ends of the terms' quantiles at the
+    same shares, each with the confidence that all of them hold together; inf where there is none.
+    """
+
+    value: float
+    high: float
+    shares: tuple[float, ...]
+    """u of each term, in the order of the terms: the value is the sum of the terms' Q(u)."""
+
+
+def guaranteed_bound(terms: Sequence[Distribution], p: float, *, confidence: float = 0.95) -> Bound:
+    """The smallest sum of Q_i(u_i) with sum (1 - u_i) = 1 - p, in ns.
+
+    P(sum > that) <= sum P(X_i > Q_i(u_i)) <= 1 - p whatever the dependence (Boole; for two terms no
+    smaller bound holds: Makarov 1981, Rueschendorf 1982). The shares are multiples of (1 - p) /
+    1000, found exactly by dynamic programming. Raises ValueError for no terms.
+    """
+    if not terms:
+        raise ValueError("no terms, no bound")
+    unit = (1 - p) / PARTS
+    shares = 1 - unit * np.arange(PARTS + 1)
+    spent = _cheapest([_quantiles(term, shares) for term in terms])
+    exact = [1.0 if is_constant(t) else float(shares[i]) for t, i in zip(terms, spent, strict=True)]
+    each = 1 - (1 - confidence) / len(terms)
+    high = (_upper_end(term, u, each) for term, u in zip(terms, exact, strict=True))
+    value = math.fsum(
+        float(_quantiles(term, np.array([u]))[0]) for term, u in zip(terms, exact, strict=True)
+    )
+    return Bound(value, max(value, math.fsum(high)), tuple(exact))
+
+
+def _quantiles(term: Distribution, shares: Values) -> Values:
+    """Smallest times within which at least each share falls."""
+    ranks = np.ceil(shares * term.n - ROUNDING).astype(np.int64)
+    return term.ordered[np.clip(ranks, 1, term.n) - 1]
+
+
+def _cheapest(costs: Sequence[Values]) -> list[int]:
+    """How many parts each term gets, all of them together `PARTS`, at the smallest sum."""
+    total, chosen = costs[0], [np.arange(PARTS + 1)]
+    for cost in costs[1:]:
+        # own[j, i]: this term gets i of j parts
+        own = np.full((PARTS + 1, PARTS + 1), math.inf)
+        for parts in range(PARTS + 1):
+            own[parts, : parts + 1] = total[parts::-1] + cost[: parts + 1]
+        best = np.argmin(own, axis=1)
+        total = own[np.arange(PARTS + 1), best]
+        chosen.append(best)
+    left, spent = PARTS, [0] * len(costs)
+    for place in range(len(costs) - 1, 0, -1):
+        spent[place] = int(chosen[place][left])
+        left -= spent[place]
+    spent[0] = left
+    return spent
+
+
+def _upper_end(term: Distribution, share: float, confidence: float) -> float:
+    """Upper limit of a quantile, one-sided; inf where the samples set none."""
+    if math.isinf(term.n_effective):
+        return float(_quantiles(term, np.array([share]))[0])
+    if share >= 1:
+        return math.inf
+    both = 1 - 2 * (1 - confidence)
+    _, upper = widened_ranks(term.n, term.n_effective, share, both)
+    return math.inf if upper is None else float(term.ordered[upper - 1])

@@ -1,0 +1,108 @@
+"""The distribution of a sum of independent times, on one grid for all of them.
+
+Every time is rounded *up* to the grid, so the sum is never told smaller than it is, by at most one
+step per summand. A failure is no place on the grid: it is mass that is missing at every time, so
+it can never be averaged away. Constants cost nothing: each summand is counted from its minimum.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.quantiles import Values
+
+CELLS = 1 << 15
+"""Steps from the smallest sum to the largest one that matters."""
+
+FINEST_NS = 100.0
+"""No clock of ours is finer."""
+
+SLACK = 1e-9
+"""Of a step: what floats may be off before a time is rounded up to the next one."""
+
+
+class Convolution:
+    """P(sum <= x) of independent summands, and of all but one of them.
+
+    `summands` are times in ns in any order, +inf for failures, at least one each. `reach_ns` is the
+    largest sum that is asked for; beyond it only the share is known. None: the largest there is.
+    """
+
+    def __init__(self, summands: Sequence[Values], reach_ns: float | None = None) -> None:
+        finite = [values[np.isfinite(values)] for values in summands]
+        self._least = [float(values.min()) if len(values) else 0.0 for values in finite]
+        self.least_ns = math.fsum(self._least)
+        widest = math.fsum(
+            float(values.max()) - least if len(values) else 0.0
+            for values, least in zip(finite, self._least, strict=True)
+        )
+        width = widest if reach_ns is None else min(widest, max(0.0, reach_ns - self.least_ns))
+        self.step_ns = max(FINEST_NS, width / (CELLS - len(summands) - 1))
+        self.cells = math.ceil(width / self.step_ns) + len(summands) + 1
+        self.masses = [
+            self._mass(values, least, len(every))
+            for values, least, every in zip(finite, self._least, summands, strict=True)
+        ]
+
+    def _mass(self, values: Values, least: float, n: int) -> Values:
+        places = np.ceil((values - least) / self.step_ns - SLACK).astype(np.int64)
+        places = places[places < self.cells]
+        return np.bincount(places, minlength=self.cells) / n
+
+    @functools.cached_property
+    def _spectra(self) -> list[npt.NDArray[np.complex128]]:
+        size = 1 << (2 * self.cells - 1).bit_length()
+        return [np.fft.rfft(mass, size) for mass in self.masses]
+
+    @functools.cached_property
+    def within(self) -> Values:
+        """P(sum <= least + i steps) for each i."""
+        return self._shares(self._spectra)
+
+    @functools.cached_property
+    def rests(self) -> list[Values]:
+        """For each summand the same of the sum of all others."""
+        found: list[Values] = []
+        for place in range(len(self.masses)):
+            others = self._spectra[:place] + self._spectra[place + 1 :]
+            found.append(self._shares(others) if others else np.ones(self.cells))
+        return found
+
+    def _shares(self, spectra: Sequence[npt.NDArray[np.complex128]]) -> Values:
+        size = 2 * (len(spectra[0]) - 1)
+        product = functools.reduce(np.multiply, spectra)
+        masses: Values = np.fft.irfft(product, size)[: self.cells]
+        shares = np.cumsum(np.maximum(masses, 0.0))
+        return np.minimum(shares, 1.0)
+
+    def time_ns(self, place: int) -> float:
+        """The time that a place on the grid stands for."""
+        return self.least_ns + place * self.step_ns
+
+    def place(self, time_ns: float) -> int:
+        """The last place that is not after a time; negative before the first."""
+        place = math.floor((time_ns - self.least_ns) / self.step_ns + SLACK)
+        return min(place, self.cells - 1)
+
+    def share_at(self, place: int) -> float:
+        """P(sum <= the time of the place)."""
+        return float(self.within[place]) if place >= 0 else 0.0
+
+    def variances(self, place: int) -> list[float]:
+        """For each summand the variance of P(sum <= x | its time), x the time of the place.
+
+        Over n samples of the summand that is n times what they add to the variance of the share
+        (the first term of Hoeffding's decomposition of a generalised U-statistic).
+        """
+        if place < 0:
+            return [0.0] * len(self.masses)
+        found: list[float] = []
+        for mass, rest in zip(self.masses, self.rests, strict=True):
+            given = rest[place::-1]
+            mean = float(mass[: place + 1] @ given)
+            square = float(mass[: place + 1] @ (given * given))
+            found.append(max(0.0, square - mean * mean))
+        return found

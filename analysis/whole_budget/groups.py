@@ -1,0 +1,118 @@
+"""Terms that are known request by request, joined before anything is said of their sum."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.quantiles import Values, independent_size
+from pathbudget.analysis.request import Distribution
+from pathbudget.analysis.whole_budget.terms import Term, TermName, TermSource
+
+NETWORK = (TermName.NETWORK_IN, TermName.NETWORK_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One summand of the whole: terms whose times belong to the same requests, entry by entry."""
+
+    terms: tuple[Term, ...]
+    values_ns: tuple[Values, ...]
+    """One array per term, parallel to each other."""
+    n_effective: float
+    left_out: int = 0
+    """Requests that had some of the terms and not all."""
+
+    @property
+    def sums_ns(self) -> Values:
+        """The terms of each request added up; +inf where one of them failed."""
+        total: Values = np.sum(self.values_ns, axis=0)
+        return total
+
+    @property
+    def distribution(self) -> Distribution:
+        """The sums in their order, with what they are worth."""
+        return Distribution(np.sort(self.sums_ns), self.n_effective)
+
+
+def grouped(terms: Iterable[Term], *, by_request: bool = False) -> tuple[Group, ...]:
+    """The summands: network in and out of the same requests as one, and what a model ties together.
+
+    With `by_request` also all other terms that have ids of requests in common.
+    """
+    groups: list[list[Term]] = []
+    for term in terms:
+        home = next((group for group in groups if _belongs(term, group, by_request)), None)
+        if home is None:
+            groups.append([term])
+        else:
+            home.append(term)
+    return tuple(joined(group) for group in groups)
+
+
+def _belongs(term: Term, group: Sequence[Term], by_request: bool) -> bool:
+    if not term.requests:
+        return False
+    for other in group:
+        if term.requests == other.requests and (_tied(term, other) or by_request):
+            return True
+        if by_request and not set(term.requests).isdisjoint(other.requests):
+            return True
+    return False
+
+
+def _tied(term: Term, other: Term) -> bool:
+    """Whether one cannot be told without the other: two ways of a round trip, or one model's."""
+    both = {term.name, other.name}
+    return both == set(NETWORK) or term.source is other.source is TermSource.MODEL
+
+
+def joined(terms: Sequence[Term]) -> Group:
+    """Terms request by request, in the order of the first one's requests.
+
+    Raises ValueError for no terms, for several of which one has no ids, and where no request has
+    all of them.
+    """
+    if not terms:
+        raise ValueError("no terms to join")
+    if len(terms) == 1:
+        return Group((terms[0],), (terms[0].values_ns,), terms[0].n_effective)
+    for term in terms:
+        if not term.requests:
+            raise ValueError(f"{term.name} has no ids of requests, so it cannot be joined")
+    if all(term.requests == terms[0].requests for term in terms):
+        worth = min(term.n_effective for term in terms)
+        return Group(tuple(terms), tuple(term.values_ns for term in terms), worth)
+    return _by_ids(terms)
+
+
+def _by_ids(terms: Sequence[Term]) -> Group:
+    places = [{name: at for at, name in enumerate(term.requests)} for term in terms]
+    common = set.intersection(*(set(place) for place in places))
+    every = set.union(*(set(place) for place in places))
+    if not common:
+        names = ", ".join(term.name for term in terms)
+        raise ValueError(f"no request has all of {names}")
+    order = [name for name in terms[0].requests if name in common]
+    rows = [np.array([place[name] for name in order]) for place in places]
+    values = tuple(term.values_ns[row] for term, row in zip(terms, rows, strict=True))
+    return Group(tuple(terms), values, _worth(terms, values, rows), len(every) - len(common))
+
+
+def _worth(
+    terms: Sequence[Term], values: Sequence[Values], rows: Sequence["npt.NDArray[np.int64]"]
+) -> float:
+    """What the joined requests are worth: by their own order in time, where that is known."""
+    n = len(rows[0])
+    shrunk = min(
+        n if math.isinf(term.n_effective) else n * term.n_effective / len(term.values_ns)
+        for term in terms
+    )
+    timed = next((i for i, term in enumerate(terms) if term.sent_unix_ns), None)
+    if timed is None:
+        return float(shrunk)
+    times = np.array(terms[timed].sent_unix_ns, dtype=np.int64)[rows[timed]]
+    total: Values = np.sum(values, axis=0)
+    return min(float(shrunk), independent_size(total[np.argsort(times, kind="stable")]))
