@@ -43,6 +43,9 @@ from pathbudget.analysis.stream_results import StreamSummary
 from pathbudget.analysis.stream_summary import summarise_stream
 from pathbudget.analysis.summary import summarise
 from pathbudget.analysis.uploads import Uploads
+from pathbudget.analysis.whole_budget.evaluation import Networks, whole_budgets
+from pathbudget.analysis.whole_budget.network import NetworkSource
+from pathbudget.analysis.whole_budget.terms import Term
 from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue, Tier
 
@@ -63,6 +66,8 @@ class EvaluationOptions:
     title: str = ""
     generated_unix_ns: int = 0
     percentiles: tuple[float, ...] = (50.0, 95.0, 99.0)
+    terms: tuple[Term, ...] = ()
+    """Terms of the whole budget that others measured: of a file, of traces."""
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -83,12 +88,22 @@ def evaluate(
     The measurements are read once, in any order, and not kept. A record that comes twice counts
     once. Raises ConfigError for a tier that the catalogue does not have.
     """
+    return evaluate_networks(measurements, catalogue, options)[0]
+
+
+def evaluate_networks(
+    measurements: Iterable[Measurement],
+    catalogue: Catalogue,
+    options: EvaluationOptions | None = None,
+) -> tuple[Evaluation, Networks]:
+    """The same, and the requests of every pair, for whole budgets of other pairs and what-ifs."""
     options = options or EvaluationOptions()
     tiers = tiers_of(catalogue, options.tiers)
     intake = _Intake()
     for measurement in measurements:
         intake.add(measurement)
-    return _Evaluator(intake, catalogue, tiers, options).evaluation()
+    evaluator = _Evaluator(intake, catalogue, tiers, options)
+    return evaluator.evaluation(), evaluator.networks
 
 
 class _Intake:
@@ -148,6 +163,7 @@ class _Evaluator:
         self.lines: list[BudgetLine] = []
         self.alternatives: list[BudgetLine] = []
         self.findings: list[Finding] = []
+        self.networks: dict[PairName, NetworkSource] = {}
         self.unmeasured: list[PairName] = []
         self.unjoined = 0
 
@@ -193,6 +209,13 @@ class _Evaluator:
             under_load=loads,
             timer_artefacts=timers,
             requests=requests,
+            whole_budgets=whole_budgets(
+                recommendations,
+                self.networks,
+                self.tiers,
+                confidence=self.options.confidence,
+                given=self.options.terms,
+            ),
         )
 
     def _take_streams(self, vantages: Mapping[str, int]) -> None:
@@ -249,6 +272,8 @@ class _Evaluator:
             if len(budgets) > 1:
                 self.alternatives += [budget.headline(tier) for budget in budgets]
         self.unjoined += budgets[0].unjoined
+        network = NetworkSource(first, budgets[0].one_way, tuple(uploads))
+        self.networks[first.region, first.site] = network
 
     def _budget(
         self, path: PathSeries, uploads: Sequence[Uploads], reflected: Sequence[MeasuredStream]

@@ -11,6 +11,7 @@ import msgspec
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.request_results import RequestResults
 from pathbudget.analysis.stream_results import StreamSummary, TimerInfo, UnderLoad
+from pathbudget.analysis.whole_budget.results import WholeBudget
 
 REPORT_SCHEMA_VERSION = 1
 
@@ -368,3 +369,6 @@ class Evaluation(Result, frozen=True):
     timer_artefacts: tuple[TimerInfo, ...] = ()
     requests: RequestResults = RequestResults()
     """What requests paid, step by step: set-ups, phases of HTTP, look-ups, uploads, streams."""
+    whole_budgets: tuple[WholeBudget, ...] = ()
+    """The request as a whole, for every region at the sites recommended to it
+    (docs/whole-budget.md)."""

@@ -43,6 +43,7 @@ class Sum:
         self.confidence = confidence
         self._tail = (1 - confidence) / 2
         self._constant_ns = math.fsum(float(term.ordered[0]) for term in terms if is_constant(term))
+        self._terms = tuple(terms)
         self._parts = [term for term in terms if not is_constant(term)]
         self._worth = [max(1.0, part.n_effective) for part in self._parts]
         self.failing = 1 - math.prod(1 - term.losses / term.n for term in terms)
@@ -78,6 +79,17 @@ class Sum:
             return float(np.searchsorted(ordered, time_ns + ROUNDING, side="right")) / len(ordered)
         return self._grid.share_at(self._grid.place(time_ns))
 
+    def rest_within(self, place: int, times_ns: Values) -> Values:
+        """P(the sum of all terms but that one <= time), for each time."""
+        if is_constant(self._terms[place]):
+            own = float(self._terms[place].ordered[0])
+            return np.array([self.share_within(float(time) + own) for time in times_ns])
+        times = times_ns - self._constant_ns
+        if self._grid is None:
+            return np.asarray(times >= -ROUNDING, dtype=np.float64)
+        part = sum(not is_constant(term) for term in self._terms[:place])
+        return self._grid.rest_within(part, times)
+
     def slower(self, time_ns: float) -> tuple[float, float, float]:
         """P(sum > time) with the ends of its interval."""
         share, worth = self.share_within(time_ns), self.fewest
@@ -105,7 +117,7 @@ class Sum:
         return replace(found, value=found.value + add, low=low, high=found.high + add)
 
     def _of_grid(self, grid: Convolution, p: float) -> Estimate:
-        value = self._first(grid, p, lambda place: grid.share_at(place))
+        value = self._first(grid, p, grid.share_at)
         low = self._first(grid, p, lambda place: self._ends(grid, place)[1])
         high = self._first(grid, p, lambda place: self._ends(grid, place)[0])
         at = grid.place(value - self._constant_ns) if math.isfinite(value) else grid.cells - 1
@@ -148,7 +160,8 @@ class Sum:
             return share
         hits = share * worth
         limit = float(special.betaincinv(hits, worth - hits + 1, self._tail)) if hits > 0 else 0.0
-        return min(limit, share * self._tail ** (1 / self.fewest))
+        unseen: float = self._tail ** (1 / self.fewest)
+        return min(limit, share * unseen)
 
     def _upper(self, share: float, worth: float) -> float:
         if math.isinf(worth):
@@ -230,7 +243,7 @@ def guaranteed_bound(terms: Sequence[Distribution], p: float, *, confidence: flo
     if not terms:
         raise ValueError("no terms, no bound")
     unit = (1 - p) / PARTS
-    shares = 1 - unit * np.arange(PARTS + 1)
+    shares: Values = 1 - unit * np.arange(PARTS + 1, dtype=np.float64)
     spent = _cheapest([_quantiles(term, shares) for term in terms])
     exact = [1.0 if is_constant(t) else float(shares[i]) for t, i in zip(terms, spent, strict=True)]
     each = 1 - (1 - confidence) / len(terms)

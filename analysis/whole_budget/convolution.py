@@ -50,7 +50,8 @@ class Convolution:
     def _mass(self, values: Values, least: float, n: int) -> Values:
         places = np.ceil((values - least) / self.step_ns - SLACK).astype(np.int64)
         places = places[places < self.cells]
-        return np.bincount(places, minlength=self.cells) / n
+        mass: Values = np.bincount(places, minlength=self.cells) / n
+        return mass
 
     @functools.cached_property
     def _spectra(self) -> list[npt.NDArray[np.complex128]]:
@@ -75,8 +76,8 @@ class Convolution:
         size = 2 * (len(spectra[0]) - 1)
         product = functools.reduce(np.multiply, spectra)
         masses: Values = np.fft.irfft(product, size)[: self.cells]
-        shares = np.cumsum(np.maximum(masses, 0.0))
-        return np.minimum(shares, 1.0)
+        shares: Values = np.minimum(np.cumsum(np.maximum(masses, 0.0)), 1.0)
+        return shares
 
     def time_ns(self, place: int) -> float:
         """The time that a place on the grid stands for."""
@@ -90,6 +91,14 @@ class Convolution:
     def share_at(self, place: int) -> float:
         """P(sum <= the time of the place)."""
         return float(self.within[place]) if place >= 0 else 0.0
+
+    def rest_within(self, summand: int, times_ns: Values) -> Values:
+        """P(the sum of all summands but one <= time), for each time."""
+        least = self.least_ns - self._least[summand]
+        steps = np.minimum((times_ns - least) / self.step_ns + SLACK, self.cells - 1)
+        places = np.floor(np.maximum(steps, -1)).astype(np.int64)
+        shares: Values = np.where(places >= 0, self.rests[summand][places], 0.0)
+        return shares
 
     def variances(self, place: int) -> list[float]:
         """For each summand the variance of P(sum <= x | its time), x the time of the place.

@@ -91,7 +91,7 @@ class NetworkSource:
     ) -> NetworkTerms | None:
         """Network in and out of the tier's own requests; None where none was measured."""
         change = change or NetworkChange()
-        weights = change.weights or _headline_weights(tier)
+        weights = self.weights(tier, change)
         size = change.prompt_bytes or tier.prompt_bytes
         found = {
             carriage: requests
@@ -105,6 +105,14 @@ class NetworkSource:
         source = TermSource.MODEL if change.is_change else TermSource.MEASURED
         notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
         return _as_terms(self.path, requests, source, [*missing], notes)
+
+    def weights(self, tier: Tier, change: NetworkChange | None = None) -> Mapping[Carriage, float]:
+        """Share of each transport and connection mode: the tier's, or what it is changed to."""
+        asked = None if change is None else change.weights
+        if asked is not None:
+            return asked
+        mixture = Mode(tier.mode) is Mode.MIXTURE
+        return mixture_weights(tier) if mixture else {headline_carriage(tier): 1.0}
 
     def _requests(
         self, carriage: Carriage, size: int, tier: Tier, confidence: float, near: Near | None
@@ -152,12 +160,6 @@ class NetworkSource:
         arrived = np.isfinite(track.values_ns)
         values = track.values_ns[arrived] / (2 if self.one_way is None else 1)
         return Track(track.sent_unix_ns[arrived], values, track.vantages[arrived])
-
-
-def _headline_weights(tier: Tier) -> dict[Carriage, float]:
-    if Mode(tier.mode) is Mode.MIXTURE:
-        return mixture_weights(tier)
-    return {headline_carriage(tier): 1.0}
 
 
 def _over(near: Near, carriage: Carriage, setup: Values, trips: Track, extra: int) -> Values:

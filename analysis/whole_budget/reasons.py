@@ -1,0 +1,172 @@
+"""The verdict on a whole budget, and the sentences that say why."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pathbudget.analysis.quantiles import Estimate, fewest_samples
+from pathbudget.analysis.series import NS_PER_MS
+from pathbudget.analysis.whole_budget.results import Combine, WholeTerm, WholeVerdict
+from pathbudget.analysis.whole_budget.terms import TermSource
+
+if TYPE_CHECKING:
+    from pathbudget.analysis.whole_budget.whole import Request
+
+MOST = 0.5
+"""A first thing to fix must help by so much more than the next to be the only one named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a verdict rests on."""
+
+    request: "Request"
+    estimate: Estimate
+    combine: Combine
+    failing: float
+    assumed: tuple[str, ...]
+    terms: int
+    fewest: str
+
+
+def judged(asked: Judged) -> tuple[WholeVerdict, str]:
+    """Pass where all of the interval is within the target, fail where all of it is above.
+
+    What is assumed is said in the reason, whatever the verdict.
+    """
+    verdict, reason = _verdict(asked)
+    return verdict, f"{reason} {_assumed(asked)}".rstrip()
+
+
+def _verdict(asked: Judged) -> tuple[WholeVerdict, str]:
+    request, estimate = asked.request, asked.estimate
+    target, floor = request.tier.target_ms, request.noise_floor_ns / NS_PER_MS
+    low, high = estimate.low / NS_PER_MS, estimate.high / NS_PER_MS
+    if missing := request.selection.missing:
+        modes = " and ".join(missing)
+        return WholeVerdict.UNDECIDED, (
+            f"no {modes} connections were measured, and they are part of the mixture."
+        )
+    if low > target:
+        if low - target < floor and estimate.n:
+            return WholeVerdict.UNDECIDED, _too_fine(low, target, floor)
+        return WholeVerdict.FAIL, _above(asked)
+    if high > target:
+        return WholeVerdict.UNDECIDED, _open(asked)
+    if target - high < floor and estimate.n:
+        return WholeVerdict.UNDECIDED, _too_fine(high, target, floor)
+    if request.cautions:
+        return WholeVerdict.UNDECIDED, " ".join(request.cautions)
+    return WholeVerdict.PASS, _within(asked)
+
+
+def _label(asked: Judged) -> str:
+    p = f"p{asked.request.tier.percentile:g}"
+    return f"the bound of {p}" if asked.combine is Combine.BOUND else p
+
+
+def _interval(asked: Judged) -> str:
+    return f"{asked.request.confidence:.0%} interval"
+
+
+def _within(asked: Judged) -> str:
+    value, high = asked.estimate.value / NS_PER_MS, asked.estimate.high / NS_PER_MS
+    target = f"the target of {asked.request.tier.target_ms:g} ms"
+    if not asked.estimate.n:
+        return f"{value:,.2f} ms are within {target}."
+    return f"{_label(asked)} is {value:,.2f} ms, at most {high:,.2f} ms, within {target}."
+
+
+def _above(asked: Judged) -> str:
+    value, low = asked.estimate.value / NS_PER_MS, asked.estimate.low / NS_PER_MS
+    target = f"the target of {asked.request.tier.target_ms:g} ms"
+    if math.isinf(low):
+        return (
+            f"{_label(asked)} has no limit: {asked.failing:.1%} of the requests fail, more than "
+            "it can bear."
+        )
+    if not asked.estimate.n:
+        return f"{value:,.2f} ms are above {target}."
+    stated = "has no limit" if math.isinf(value) else f"is {value:,.2f} ms"
+    return f"{_label(asked)} {stated}, at least {low:,.2f} ms, above {target}."
+
+
+def _open(asked: Judged) -> str:
+    request, estimate = asked.request, asked.estimate
+    target = f"the target of {request.tier.target_ms:g} ms"
+    if math.isinf(estimate.high):
+        needed = fewest_samples(request.p, request.confidence)
+        if asked.combine is Combine.BOUND:
+            return (
+                f"{_label(asked)} has no upper limit: it needs each term at a higher percentile "
+                "than its samples reach."
+            )
+        if estimate.n_effective < needed:
+            return (
+                f"{_label(asked)} has no upper limit: {asked.fewest} has {estimate.n} samples, "
+                f"worth {math.floor(estimate.n_effective)}; {needed} are needed "
+                f"({_interval(asked)})."
+            )
+        return (
+            f"{_label(asked)} has no upper limit: {asked.failing:.1%} of the requests fail "
+            f"({_interval(asked)})."
+        )
+    ends = f"{estimate.low / NS_PER_MS:,.2f} to {estimate.high / NS_PER_MS:,.2f} ms"
+    if asked.combine is Combine.BOUND:
+        return f"it depends on how the terms depend on each other: {ends} contain {target}."
+    return (
+        f"{_label(asked)} is {estimate.value / NS_PER_MS:,.2f} ms, and its interval from {ends} "
+        f"contains {target}; more samples of {asked.fewest} narrow it."
+    )
+
+
+def _too_fine(end: float, target: float, floor: float) -> str:
+    return (
+        f"the interval ends {abs(end - target):.3f} ms from the target of {target:g} ms, finer "
+        f"than the noise floor of the measuring host ({floor:.3f} ms)."
+    )
+
+
+def _assumed(asked: Judged) -> str:
+    if not asked.assumed:
+        return ""
+    if len(asked.assumed) == asked.terms:
+        return (
+            f"All {asked.terms} terms are assumed at the tier's allowances, not measured: this "
+            "is what the tier plans, not what any system does."
+        )
+    names = ", ".join(asked.assumed)
+    one = len(asked.assumed) == 1
+    return (
+        f"Assumed, not measured: {names} {'stands at its allowance' if one else ''}"
+        f"{'' if one else 'stand at their allowances'}."
+    )
+
+
+def fix_reason(
+    terms: Sequence[WholeTerm], first: WholeTerm | None, breach: float, percentile: float
+) -> str:
+    """Why that term goes first; or why none does."""
+    if first is None:
+        failing = max(terms, key=lambda term: term.losses / max(1, term.n))
+        if failing.losses:
+            return f"{failing.name} fails in {failing.losses} of {failing.n} requests."
+        return "every term is one assumed number: a millisecond of one is worth one of any other."
+    where = "above the target" if breach > 0 else f"beyond its p{percentile:g}"
+    words = (
+        f"each millisecond off the mean of {first.name}, all of its times by the same factor, "
+        f"leaves {100 * first.relief_per_ms:.2g} points fewer of the requests {where}"
+    )
+    others = sorted(terms, key=lambda term: -term.relief_per_ms)
+    second = next((term for term in others if term is not first), None)
+    if second is None or second.relief_per_ms <= 0:
+        return f"{words}; no other term does."
+    if second.relief_per_ms > first.relief_per_ms * (1 - 1e-6):
+        return f"{words}; {second.name} as many."
+    return f"{words}; {second.name} comes next with {100 * second.relief_per_ms:.2g}."
+
+
+def source_words(source: TermSource) -> str:
+    """For people, where a term does not say more."""
+    return "assumed at its allowance" if source is TermSource.TIER else f"{source}"
