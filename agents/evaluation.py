@@ -36,8 +36,10 @@ def evaluate_store(
     confidence: float = 0.95,
     title: str = "",
     generated_unix_ns: int | None = None,
+    percentiles: tuple[float, ...] = (),
 ) -> "Evaluation":
-    """Evaluate what a store holds, of one campaign or since a moment where wanted.
+    """Evaluate what a store holds, of one campaign or since a moment where wanted. `percentiles`
+    get lines beside the usual ones.
 
     Raises PathbudgetError that names the extra to install where numpy or scipy is missing, and
     ConfigError for a tier that the catalogue does not have.
@@ -45,12 +47,14 @@ def evaluate_store(
     require("analysis", "numpy", "scipy")
     from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
 
+    usual = EvaluationOptions().percentiles
     options = EvaluationOptions(
         tiers=tiers,
         confidence=confidence,
         choose=choose,
         title=title,
         generated_unix_ns=time.time_ns() if generated_unix_ns is None else generated_unix_ns,
+        percentiles=tuple(sorted({*usual, *percentiles})),
     )
     found = store.measurements(campaign=campaign, since_unix_ns=since_unix_ns)
     return evaluate(found, catalogue, options)

@@ -36,6 +36,8 @@ class ExitCode(IntEnum):
     """It ran and there is no single number."""
     TROUBLE = 5
     """A store, a spool or a lab failed; the message says what is kept and where."""
+    MEASURE_MORE = 6
+    """Of budget check: no line fails, and some cannot be decided until more is measured."""
     BUG = 70
     """A fault of this program; the traceback is what a report of it needs."""
     INTERRUPTED = 130

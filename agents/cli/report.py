@@ -127,6 +127,7 @@ def evaluated(
     tiers: tuple[str, ...],
     campaign: str | None,
     title: str = "",
+    percentiles: tuple[float, ...] = (),
 ) -> "Evaluation":
     """Evaluate a store for a command; exits with a message where there is nothing to evaluate."""
     from pathbudget.agents.evaluation import evaluate_store
@@ -142,7 +143,12 @@ def evaluated(
 
     store = Store(folder)
     evaluation = evaluate_store(
-        store, catalogue, tiers=tiers or None, campaign=campaign, title=title
+        store,
+        catalogue,
+        tiers=tiers or None,
+        campaign=campaign,
+        title=title,
+        percentiles=percentiles,
     )
     if not evaluation.provenance.samples:
         what = "no sample" if campaign is None else f"no sample of a campaign {campaign!r}"
