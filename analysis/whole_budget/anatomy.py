@@ -2,10 +2,12 @@
 
     contribution   mean of the term over requests about as slow as the percentile: the bars add up
     stretch        by which factor all of its times may grow until the percentile meets the target
-    relief         fewer breaches per millisecond taken off its mean, all times by the same factor
+    leverage       what the percentile falls by per ms taken off its mean, all times by one factor
 
 A millisecond off *every* request helps equally in whichever term; what differs is how much of a
-term's time falls into the slow requests. So terms are compared by shrinking them as they are.
+term's time falls into the slow requests. So terms are compared by shrinking them as they are. Per
+ms off a term's mean the share of breaches falls by the density of the sums at the target times the
+term's leverage there.
 """
 
 import math
@@ -22,8 +24,11 @@ from pathbudget.analysis.whole_budget.terms import Term
 WINDOW = 0.02
 """Share of the requests on each side of the percentile that the contributions are means of."""
 
-RELIEF_STEP = 0.01
-"""How much is taken off a term's mean to see what it helps, as a share of the target."""
+NEAR = 0.02
+"""What counts as about the target, on each side, as a share of it."""
+
+FEWEST_NEAR = 0.002
+"""Share of the requests that must be about the target for anything to be said of them."""
 
 ENOUGH = 20_000
 """Requests of a group that are looked at one by one; of more, as many evenly spread ones."""
@@ -56,17 +61,58 @@ class Anatomy:
         """
         if math.isinf(value_ns):
             raise ValueError("requests that fail are made of no times")
-        low, high = self._window(p, value_ns)
+        means = self.means_between(*self._window(p, value_ns))
+        least = [
+            float(values[np.isfinite(values)].min()) if np.isfinite(values).any() else 0.0
+            for group in self.groups
+            for values in group.values_ns
+        ]
+        return _adding_up(least if means is None else means, least, value_ns)
+
+    def means_between(self, low_ns: float, high_ns: float) -> list[float] | None:
+        """Mean of each term, ns, over requests of which the sum is within; None where none is."""
         means: list[float] = []
-        least: list[float] = []
         for place, group in enumerate(self.groups):
-            weights = self._weights(place, low, high)
+            weights = self._weights(place, low_ns, high_ns)
             total = float(weights.sum())
+            if total <= 0:
+                return None
             for values in group.values_ns:
                 finite = np.where(np.isfinite(values), values, 0.0)
-                means.append(float(weights @ finite) / total if total > 0 else float(finite.min()))
-                least.append(float(finite[np.isfinite(values)].min()))
-        return _adding_up(means, least, value_ns)
+                means.append(float(weights @ finite) / total)
+        return means
+
+    def leverages(self, low_ns: float, high_ns: float) -> list[float] | None:
+        """How much each term's mean within is above its mean over all requests that did not fail.
+
+        That is by how many ms a quantile there falls per ms taken off the term's mean, all of its
+        times by the same factor: d Q / d factor = E(term | sum = Q). 1 for a constant.
+        """
+        inside = self.means_between(low_ns, high_ns)
+        if inside is None:
+            return None
+        overall = [
+            float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else 0.0
+            for group in self.groups
+            for values in group.values_ns
+        ]
+        return [
+            mine / mean if mean > 0 else 0.0 for mine, mean in zip(inside, overall, strict=True)
+        ]
+
+    def near(self, p: float, value_ns: float, target_ns: float) -> tuple[float, float, float]:
+        """Where to look at what helps: about the target where requests are, else the percentile.
+
+        Ends in ns, and the density of the sums there, per ns; 0 about the percentile.
+        """
+        half = NEAR * target_ns
+        low, high = target_ns - half, target_ns + half
+        inside = self.whole.share_within(high) - self.whole.share_within(low)
+        if inside >= FEWEST_NEAR:
+            return low, high, inside / (2 * half)
+        if math.isinf(value_ns):
+            return low, high, 0.0
+        return *self._window(p, value_ns), 0.0
 
     def _window(self, p: float, value_ns: float) -> tuple[float, float]:
         share = min(WINDOW, (1 - p) / 2, p / 2)
@@ -87,9 +133,9 @@ class Anatomy:
         return np.where(np.isfinite(sums), within, 0.0)
 
     def stretch(self, group: int, term: int, p: float, target_ns: float) -> float | None:
-        """Largest factor on a term that keeps quantile `p` within the target; None for none.
+        """Largest factor on a term that keeps quantile `p` within the target; None for no limit.
 
-        0 is the least: below it there is nothing to take away.
+        0 also where the target is missed without the term: there is nothing more to take away.
         """
         sums, values = self._thinned(group, term)
 
@@ -97,9 +143,9 @@ class Anatomy:
             return self._share(group, sums + (factor - 1) * values, target_ns) >= p - 1e-9
 
         if not holds(0.0):
-            return None
+            return 0.0
         if holds(WIDEST):
-            return math.inf
+            return None
         low, high = 0.0, 1.0
         while holds(high):
             low, high = high, 2 * high
@@ -107,17 +153,6 @@ class Anatomy:
             middle = (low + high) / 2
             low, high = (middle, high) if holds(middle) else (low, middle)
         return low
-
-    def relief(self, group: int, term: int, at_ns: float, step_ns: float) -> float:
-        """How much smaller P(sum > at) becomes per ns taken off the mean of a term."""
-        sums, values = self._thinned(group, term)
-        known = values[np.isfinite(values)]
-        mean = float(known.mean()) if len(known) else 0.0
-        if mean <= 0:
-            return 0.0
-        share = min(1.0, step_ns / mean)
-        after = self._share(group, sums - share * values, at_ns)
-        return max(0.0, after - self._share(group, sums, at_ns)) / (share * mean)
 
     def _thinned(self, place: int, term: int) -> tuple[Values, Values]:
         """Sums of a group and the times of one of its terms; 0 where the request failed."""

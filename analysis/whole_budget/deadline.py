@@ -52,7 +52,8 @@ def deadline_of(groups: Sequence[Group], whole: Sum, request: "Request") -> Dead
 
 
 def _ms(stretch: float | None, quantile: float) -> float | None:
-    if stretch is None or not math.isfinite(stretch * quantile):
+    """None where it would have to be nothing at all, or may be anything."""
+    if not stretch or not math.isfinite(stretch * quantile):
         return None
     return stretch * quantile / NS_PER_MS
 
@@ -61,9 +62,7 @@ def _safe_stretch(
     groups: Sequence[Group], at: tuple[int, int], stretch: float | None, request: "Request"
 ) -> float | None:
     """The largest factor with which the upper end of the interval is within the target."""
-    if stretch is None or math.isinf(stretch):
-        return stretch
-    if all(math.isinf(group.n_effective) for group in groups):
+    if not stretch or all(math.isinf(group.n_effective) for group in groups):
         return stretch
 
     def holds(factor: float) -> bool:

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values, independent_size
 from pathbudget.analysis.request import Distribution
-from pathbudget.analysis.whole_budget.terms import Term, TermName, TermSource
+from pathbudget.analysis.whole_budget.terms import Term, TermName
+
+MODEL_IDS = "model:"
+"""Ids that begin so are of no request but of what a model ties together."""
 
 NETWORK = (TermName.NETWORK_IN, TermName.NETWORK_OUT)
 
@@ -65,8 +68,7 @@ def _belongs(term: Term, group: Sequence[Term], by_request: bool) -> bool:
 
 def _tied(term: Term, other: Term) -> bool:
     """Whether one cannot be told without the other: two ways of a round trip, or one model's."""
-    both = {term.name, other.name}
-    return both == set(NETWORK) or term.source is other.source is TermSource.MODEL
+    return {term.name, other.name} == set(NETWORK) or term.requests[0].startswith(MODEL_IDS)
 
 
 def joined(terms: Sequence[Term]) -> Group:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from pathbudget.analysis.quantiles import Estimate, fewest_samples
 from pathbudget.analysis.series import NS_PER_MS
+from pathbudget.analysis.whole_budget.groups import NETWORK
 from pathbudget.analysis.whole_budget.results import Combine, WholeTerm, WholeVerdict
 from pathbudget.analysis.whole_budget.terms import TermSource
 
 if TYPE_CHECKING:
     from pathbudget.analysis.whole_budget.whole import Request
 
-MOST = 0.5
-"""A first thing to fix must help by so much more than the next to be the only one named."""
+CLEARLY = 1.05
+"""Leverage from which a term is worth naming: a shift of any term has 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +145,42 @@ def _assumed(asked: Judged) -> str:
     )
 
 
-def fix_reason(
-    terms: Sequence[WholeTerm], first: WholeTerm | None, breach: float, percentile: float
-) -> str:
+def first_to_fix(terms: Sequence[WholeTerm]) -> WholeTerm | None:
+    """The term of which a millisecond is worth most; None where none is clearly worth more.
+
+    What a millisecond off every request helps is the same for all terms: more than that must be
+    in a term for it to go first.
+    """
+    best = max(terms, key=lambda term: term.leverage)
+    return best if best.leverage >= CLEARLY else None
+
+
+def first_name(terms: Sequence[WholeTerm], first: WholeTerm) -> str:
+    """Its name; ``network`` where both ways of a round trip are worth the same."""
+    same = {term.name for term in terms if math.isclose(term.leverage, first.leverage)}
+    return "network" if set(NETWORK) <= same and first.name in NETWORK else first.name
+
+
+def fix_reason(terms: Sequence[WholeTerm], first: WholeTerm | None, percentile: float) -> str:
     """Why that term goes first; or why none does."""
     if first is None:
         failing = max(terms, key=lambda term: term.losses / max(1, term.n))
         if failing.losses:
             return f"{failing.name} fails in {failing.losses} of {failing.n} requests."
-        return "every term is one assumed number: a millisecond of one is worth one of any other."
-    where = "above the target" if breach > 0 else f"beyond its p{percentile:g}"
-    words = (
-        f"each millisecond off the mean of {first.name}, all of its times by the same factor, "
-        f"leaves {100 * first.relief_per_ms:.2g} points fewer of the requests {where}"
-    )
-    others = sorted(terms, key=lambda term: -term.relief_per_ms)
-    second = next((term for term in others if term is not first), None)
-    if second is None or second.relief_per_ms <= 0:
-        return f"{words}; no other term does."
-    if second.relief_per_ms > first.relief_per_ms * (1 - 1e-6):
-        return f"{words}; {second.name} as many."
-    return f"{words}; {second.name} comes next with {100 * second.relief_per_ms:.2g}."
+        return "a millisecond of one term is worth about one of any other."
+    name = first_name(terms, first)
+    what = f"each ms off the mean of {name}, all of its times by the same factor,"
+    if first.relief_per_ms > 0:
+        points = f"{100 * first.relief_per_ms:.2g} percentage points"
+        words = f"{what} takes {points} of the requests below the target"
+    else:
+        words = f"{what} takes {first.leverage:.2f} ms off p{percentile:g}"
+    ours = NETWORK if name == "network" else (first.name,)
+    others = sorted(terms, key=lambda term: -term.leverage)
+    second = next((term for term in others if term.name not in ours), None)
+    if second is None or second.leverage <= 0:
+        return f"{words}."
+    return f"{words}, {first.leverage / second.leverage:.2f} times what {second.name} does."
 
 
 def source_words(source: TermSource) -> str:

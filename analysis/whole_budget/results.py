@@ -51,11 +51,15 @@ class WholeTerm(Result, frozen=True):
     contribution_ms: float | None
     """Its mean in requests about as slow as the percentile of the whole: these add up to it."""
     stretch: float | None
-    """Factor on all of its times that would just keep the target; None where none does, or all."""
+    """Factor on all of its times that would just keep the target: 0 where it would have to vanish,
+    or even that is not enough; None where any factor will do."""
     headroom_ms: float | None
     """What its own quantile may grow by that factor; negative where it must shrink."""
+    leverage: float
+    """What the percentile falls by per ms off its mean, all of its times by the same factor."""
     relief_per_ms: float
-    """By how much the share of breaches falls per ms taken off its mean."""
+    """By how much the share of breaches falls per ms off its mean; 0 where none is about the
+    target."""
 
 
 class Combination(Result, frozen=True):
@@ -110,7 +114,7 @@ class WholeBudget(Result, frozen=True):
     terms: tuple[WholeTerm, ...]
     combinations: tuple[Combination, ...]
     fix_first: str
-    """Name of the term; empty where no term helps more than another."""
+    """Name of the term, ``network`` for both ways; empty where none helps more than another."""
     fix_reason: str
     deadline: Deadline | None
     """None for a tier without a time to first token."""

@@ -9,7 +9,7 @@ import numpy as np
 from pathbudget.analysis.quantiles import Estimate
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.summary import milliseconds
-from pathbudget.analysis.whole_budget.anatomy import RELIEF_STEP, Anatomy
+from pathbudget.analysis.whole_budget.anatomy import Anatomy
 from pathbudget.analysis.whole_budget.combine import (
     Bound,
     Sum,
@@ -19,9 +19,11 @@ from pathbudget.analysis.whole_budget.combine import (
     sum_of_quantiles,
 )
 from pathbudget.analysis.whole_budget.deadline import deadline_of
-from pathbudget.analysis.whole_budget.groups import Group, grouped
+from pathbudget.analysis.whole_budget.groups import NETWORK, Group, grouped
 from pathbudget.analysis.whole_budget.reasons import (
     Judged,
+    first_name,
+    first_to_fix,
     fix_reason,
     judged,
     source_words,
@@ -123,8 +125,8 @@ class _Whole:
         request, tier = self.request, self.request.tier
         estimate = self.estimate(request.p)
         breach = self._breach()
-        terms = self._terms(breach[0])
-        first = self._first(terms)
+        terms = self._terms()
+        first = first_to_fix(terms)
         assumed = tuple(term.name for term in terms if term.source == TermSource.TIER)
         asked = Judged(
             request=request,
@@ -157,8 +159,8 @@ class _Whole:
             reason=reason,
             terms=terms,
             combinations=self._combinations(),
-            fix_first="" if first is None else first.name,
-            fix_reason=fix_reason(terms, first, breach[0], tier.percentile),
+            fix_first="" if first is None else first_name(terms, first),
+            fix_reason=fix_reason(terms, first, tier.percentile),
             deadline=deadline_of(self.groups, self.sum, request),
             assumed=assumed,
             notes=(*request.selection.notes, *self._left_out()),
@@ -180,30 +182,40 @@ class _Whole:
             low, high = (low, middle) if holds else (middle, high)
         return high
 
-    def _terms(self, breach: float) -> tuple[WholeTerm, ...]:
+    def _terms(self) -> tuple[WholeTerm, ...]:
         request, anatomy = self.request, Anatomy(self.groups, self.sum)
         value = self.sum.estimate(request.p).value
         shares: list[float] | None = None
         if math.isfinite(value):
             shares = anatomy.contributions(request.p, value)
-        at = request.target_ns if breach > self.sum.failing + 1e-9 else value - self.sum.rounding_ns
-        step = RELIEF_STEP * request.target_ns
+        low, high, density = anatomy.near(request.p, value, request.target_ns)
+        leverages = anatomy.leverages(low, high)
         found: list[tuple[int, WholeTerm]] = []
         for place, (group, number, term) in enumerate(anatomy.terms):
-            relief = anatomy.relief(group, number, at - 1.0, step) if math.isfinite(at) else 0.0
-            stretch = anatomy.stretch(group, number, request.p, request.target_ns)
-            share = None if shares is None else shares[place]
-            made = self._term(term, share, stretch, relief * NS_PER_MS)
+            leverage = 0.0 if leverages is None else leverages[place]
+            made = self._term(
+                term,
+                share=None if shares is None else shares[place],
+                stretch=anatomy.stretch(group, number, request.p, request.target_ns),
+                leverage=leverage,
+                relief=leverage * density * NS_PER_MS,
+            )
             found.append((list(TermName).index(term.name), made))
         return tuple(term for _, term in sorted(found, key=lambda pair: pair[0]))
 
     def _term(
-        self, term: Term, share: float | None, stretch: float | None, relief: float
+        self,
+        term: Term,
+        *,
+        share: float | None,
+        stretch: float | None,
+        leverage: float,
+        relief: float,
     ) -> WholeTerm:
-        request, is_assumed = self.request, term.source is TermSource.TIER
+        request = self.request
         own = Sum([term.distribution], request.confidence).estimate(request.p)
         known = term.values_ns[np.isfinite(term.values_ns)]
-        headroom = None if stretch is None or math.isinf(stretch) else (stretch - 1) * own.value
+        headroom = None if stretch is None else (stretch - 1) * own.value
         return WholeTerm(
             name=self._name(term),
             source=term.source,
@@ -217,9 +229,10 @@ class _Whole:
             low_ms=milliseconds(own.low),
             high_ms=milliseconds(own.high),
             contribution_ms=None if share is None else share / NS_PER_MS,
-            stretch=None if stretch is None else _finite(stretch),
+            stretch=stretch,
             headroom_ms=None if headroom is None else milliseconds(headroom),
-            relief_per_ms=0.0 if is_assumed and not self.sum.n else relief,
+            leverage=leverage,
+            relief_per_ms=relief,
         )
 
     def _name(self, term: Term) -> str:
@@ -227,10 +240,6 @@ class _Whole:
         names = {one.name for one in self.request.selection.terms}
         alone = term.name is TermName.NETWORK_IN and TermName.NETWORK_OUT not in names
         return BOTH_WAYS if alone and term.source is TermSource.TIER else term.name
-
-    def _first(self, terms: Sequence[WholeTerm]) -> WholeTerm | None:
-        best = max(terms, key=lambda term: term.relief_per_ms)
-        return best if best.relief_per_ms > 0 else None
 
     def _combinations(self) -> tuple[Combination, ...]:
         request = self.request
@@ -260,7 +269,10 @@ class _Whole:
         """The sampled term whose samples are worth the least; empty for none."""
         sampled = [group for group in self.groups if math.isfinite(group.n_effective)]
         least = min(sampled, key=lambda group: group.n_effective, default=None)
-        return "" if least is None else " and ".join(term.name for term in least.terms)
+        if least is None:
+            return ""
+        names = [term.name for term in least.terms]
+        return BOTH_WAYS if set(names) == set(NETWORK) else " and ".join(names)
 
     def _left_out(self) -> list[str]:
         return [
