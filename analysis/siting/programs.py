@@ -1,0 +1,42 @@
+"""One door to every siting program: an answer within a second, then a better one, then proof.
+
+`answer` first has an interchange answer, reports it, and goes on with the exact way that fits the
+program until it is proved or the seconds are over. What it could not prove it says by its bound.
+"""
+
+import time
+from collections.abc import Callable
+
+from pathbudget.analysis.siting.route import Run, best
+from pathbudget.analysis.siting.vocabulary import (
+    Aim,
+    Answer,
+    Clash,
+    Conflict,
+    Matrix,
+    Program,
+    Survive,
+)
+
+__all__ = ["Aim", "Answer", "Clash", "Conflict", "Matrix", "Program", "Survive", "answer"]
+
+OnBetter = Callable[[Answer], None]
+
+
+def answer(
+    program: Program,
+    *,
+    seconds: float | None = None,
+    on_better: OnBetter | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Answer:
+    """The best choice of sites, with proof or with a bound.
+
+    `seconds` limits the search (None: until proved); `on_better` is called with every answer that
+    is better than those before, the first within a second. Where no choice keeps the constraints,
+    the answer has no columns, and `conflicts` names a smallest set of constraints that clash.
+    Raises ArithmeticError when the solver breaks down.
+    """
+    run = Run(program, seconds, on_better, clock)
+    best(run)
+    return run.answer()
