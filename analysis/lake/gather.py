@@ -30,8 +30,7 @@ def series_by_pair(
 ) -> Iterator[tuple[Pair, list[Series]]]:
     """The series of each pair, in the order of `SeriesKey.sort_key`. Raises OSError.
 
-    `vantages` are all names in order: a vantage's number is its place there. Within a track,
-    samples stand by vantage and then in order of time: all that lines are made of is by vantage.
+    `vantages` are all names in order: a vantage's number is its place there.
     """
     members, floors, renumber = _common(shares)
     rows, owners = _all_rows(shares, renumber)
@@ -103,18 +102,27 @@ def _in_time(
     return sent[order], values[order]
 
 
+def _merged(
+    parts: Sequence[tuple[Numbers, npt.NDArray[np.float64]]], vantages: Sequence[int]
+) -> Track:
+    """All vantages in order of time; equal times in the order of the vantages."""
+    sent = np.concatenate([sent for sent, _ in parts])
+    values = np.concatenate([values for _, values in parts])
+    lengths = [len(sent) for sent, _ in parts]
+    whose = np.repeat(np.array(vantages, dtype=np.int64), lengths)
+    if len(parts) == 1:
+        return Track(sent, values, whose)
+    order = np.argsort(sent, kind="stable")
+    return Track(sent[order], values[order], whose[order])
+
+
 def _series(
     key: SeriesKey,
     parts: Sequence[tuple[Numbers, npt.NDArray[np.float64]]],
     vantages: Sequence[int],
     floor_ns: int,
 ) -> Series:
-    lengths = [len(sent) for sent, _ in parts]
-    track = Track(
-        np.concatenate([sent for sent, _ in parts]),
-        np.concatenate([values for _, values in parts]),
-        np.repeat(np.array(vantages, dtype=np.int64), lengths),
-    )
+    track = _merged(parts, vantages)
     return Series(
         key=key,
         track=track,

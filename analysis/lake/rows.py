@@ -19,7 +19,7 @@ from pathbudget.analysis.series import LOST
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import Flag
 
-PIECE_ROWS = 400_000
+PIECE_ROWS = 300_000
 """Row groups are read together until there are as many rows."""
 
 WORDS = ("metric", "mode", "failure_kind", "clock_source", "responder")
@@ -187,7 +187,8 @@ class _Reader:
             statistics = one.statistics
             if statistics is None or not statistics.has_null_count:
                 return None
-            if statistics.null_count == one.num_values:
+            harmless = name == "flags" and statistics.has_min_max and _harmless(statistics)
+            if harmless or statistics.null_count == one.num_values:
                 found.add(None)
             elif (
                 name != "flags"
@@ -211,6 +212,11 @@ class _Reader:
         table = np.array([*numbers, 0], dtype=np.int32)  # -1 is the last: no word
         indices = chunk.indices.fill_null(-1) if chunk.null_count else chunk.indices
         return table[indices.to_numpy(zero_copy_only=False)]
+
+
+def _harmless(statistics: Any) -> bool:
+    """Whether all flags of a row group are one that decides nothing here."""
+    return statistics.min == statistics.max and statistics.min not in FLAG_BIT
 
 
 def _integers(table: pa.Table, name: str) -> Numbers:

@@ -4,6 +4,7 @@ A part is some pairs of a region and a site that fit into memory together. Each 
 its own, so nobody waits for anybody; a block is three arrays, one behind the other.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,30 +49,27 @@ class ScratchWriter:
     def write(self, rows: Sorted, part_of: Sequence[int]) -> None:
         """Append a portion of rows. Raises OSError."""
         parts = np.array(part_of, dtype=np.int64)[rows.members]
-        ends = np.cumsum(rows.counts)
-        starts = ends - rows.counts
-        for part in np.unique(parts).tolist():
-            here = np.flatnonzero(parts == part)
-            slices = [slice(int(starts[i]), int(ends[i])) for i in here]
-            self._append(part, rows, rows.members[here], rows.counts[here], slices)
+        ends = np.concatenate(([0], np.cumsum(rows.counts)))
+        borders = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
+        for first, last in itertools.pairwise(borders):
+            if last > first:
+                mine = slice(int(ends[first]), int(ends[last]))
+                self._append(int(parts[first]), rows, slice(first, last), mine)
 
-    def _append(
-        self, part: int, rows: Sorted, members: Numbers, counts: Numbers, slices: list[slice]
-    ) -> None:
+    def _append(self, part: int, rows: Sorted, members: slice, mine: slice) -> None:
         file = self._file(part)
-        sequence = np.concatenate([rows.sequence[one] for one in slices])
+        sequence = rows.sequence[mine]
         is_wide = bool(sequence.min() < _NARROW.min or sequence.max() > _NARROW.max)
-        block = Block(file.tell(), members, counts, is_wide)
-        for array in (rows.sent_unix_ns, rows.values_ns):
-            for one in slices:
-                file.write(array[one].data)
+        block = Block(file.tell(), rows.members[members], rows.counts[members], is_wide)
+        file.write(rows.sent_unix_ns[mine].data)
+        file.write(rows.values_ns[mine].data)
         file.write(sequence.astype(np.int64 if is_wide else np.int32).data)
         self.files[part].blocks.append(block)
 
     def _file(self, part: int) -> BinaryIO:
         if part not in self._open:
             path = self._folder / f"{part}-{self._name}.rows"
-            self._open[part] = path.open("wb", buffering=1 << 18)
+            self._open[part] = path.open("wb", buffering=0)
             self.files[part] = ScratchFile(path)
         return self._open[part]
 

@@ -4,7 +4,7 @@ The rules are its own tables; a test holds both against each other on every kind
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,14 +36,19 @@ from pathbudget.probes.record import (
 )
 
 Mask = npt.NDArray[np.bool_]
+Words = frozenset[str]
 
-OF_RECORDS = frozenset(
+OF_RECORDS: Words = frozenset(
     {
         *(Metric.TRANSIT_FORWARD, Metric.TRANSIT_REVERSE),
         *(Metric.UPLOAD, Metric.TTFT, Metric.DELIVERY_GAP),
     }
 )
 """Metrics whose lines need more of a record than its number: these records are read whole."""
+NAMELESS: Words = frozenset(map(str, NO_NAME))
+NO_LOSS: Words = frozenset(map(str, (*NOT_SENT, *OTHER_MODE)))
+WALL: Words = frozenset(map(str, WALL_CLOCKS))
+CONNECTS: Words = frozenset({Metric.CONNECT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Rows that count, those of one member together, in the order they came within it."""
+    """Rows that count, part by part, and member by member within a part."""
 
     members: Numbers
-    """Number of each member that has any, rising."""
+    """Number of each member that has any."""
     counts: Numbers
     sent_unix_ns: Numbers
     sequence: Numbers
@@ -67,10 +72,17 @@ class Sorted:
 
 
 class Sorter:
-    """Sorts portions of rows of one file; members are numbered as they come."""
+    """Sorts portions of rows of one file; members are numbered as they come.
 
-    def __init__(self, envelopes: Envelopes, vocabulary: Vocabulary) -> None:
+    `parts` says which part of the work the pairs of region and site belong to.
+    """
+
+    def __init__(
+        self, envelopes: Envelopes, vocabulary: Vocabulary, parts: Mapping[tuple[str, str], int]
+    ) -> None:
         self.members: list[Member] = []
+        self.part_of: list[int] = []
+        """Part of each member."""
         self.floors_ns: list[int] = []
         """Largest noise floor of the measurements of each member, or `NO_FLOOR`."""
         self.unresolved: Counter[tuple[str, str, str]] = Counter()
@@ -79,20 +91,36 @@ class Sorter:
         """Probes with samples of `OF_RECORDS`."""
         self._envelopes = envelopes
         self._vocabulary = vocabulary
-        self._numbers: dict[tuple[int, int, int, bool], int] = {}
+        self._parts = parts
+        self._all_wanted = bool(envelopes.wanted.all())
         self._by_member: dict[Member, int] = {}
+        self._numbers: Numbers = np.empty(0, dtype=np.int32)
+        """Member by code of group, metric, mode and load; -1 where none is known yet."""
+        self._words = 0
+        """Number of words that the codes are made for."""
 
     def sort(self, rows: Rows) -> Sorted:
-        """The rows that are in a series, by member."""
-        wanted = self._envelopes.wanted[rows.measurement]
-        self._note_probes(rows, wanted)
-        counted = wanted & ~self._has(rows.metric, APART)
-        lost = np.isinf(rows.values_ns)
-        counted &= ~(lost & self._no_attempt(rows, counted & lost))
+        """The rows that are in a series, by part and member."""
+        left_out = self._left_out(rows)
         values = rows.values_ns
         if rows.flags.any() or rows.responder.any() or values.min(initial=0.0) < 0:
-            values = self._marked(rows, lost, counted)
-        return self._by_code(rows, values, counted)
+            values, excluded = self._marked(rows)
+            left_out = left_out | excluded
+        return self._by_member_of(rows, values, left_out)
+
+    def _left_out(self, rows: Rows) -> Mask:
+        """Rows that are not wanted, of no series, or failures that are no loss of a network."""
+        if self._all_wanted:
+            left_out = np.zeros(len(rows.values_ns), dtype=np.bool_)
+        else:
+            left_out = ~self._envelopes.wanted[rows.measurement]
+        if self._any(OF_RECORDS):
+            self._note_probes(rows, ~left_out)
+        if self._any(APART):
+            left_out |= self._has(rows.metric, APART)
+        failed = np.flatnonzero(rows.failure_kind)
+        left_out[failed[self._no_attempt(rows, failed, left_out)]] = True
+        return left_out
 
     def _note_probes(self, rows: Rows, wanted: Mask) -> None:
         special = wanted & self._has(rows.metric, OF_RECORDS)
@@ -100,43 +128,40 @@ class Sorter:
             groups = np.unique(self._envelopes.group[rows.measurement[special]])
             self.record_probes |= {self._envelopes.groups[int(i)].probe for i in groups}
 
-    def _has(
-        self, codes: npt.NDArray[np.int32], words: "frozenset[str] | frozenset[Metric]"
-    ) -> Mask:
+    def _any(self, words: Words) -> bool:
+        return not words.isdisjoint(self._vocabulary.words)
+
+    def _has(self, codes: npt.NDArray[np.int32], words: Words) -> Mask:
         table = np.array([word in words for word in self._vocabulary.words], dtype=np.bool_)
-        return table[codes] if table.any() else np.zeros(len(codes), dtype=np.bool_)
+        return table[codes]
 
-    def _no_attempt(self, rows: Rows, failed: Mask) -> Mask:
-        """Failures that are no loss of a network."""
-        kinds = rows.failure_kind
-        nameless = self._has(kinds, frozenset(map(str, NO_NAME)))
-        nameless &= ~self._has(rows.metric, frozenset({Metric.RESOLVE}))
-        if (both := nameless & failed).any():
-            self._count_unresolved(rows, both)
-        others = frozenset(map(str, (*NOT_SENT, *OTHER_MODE)))
-        return nameless | self._has(kinds, others)
+    def _no_attempt(self, rows: Rows, failed: Numbers, left_out: Mask) -> Mask:
+        """Which of the failures are no loss."""
+        kinds = rows.failure_kind[failed]
+        nameless = self._has(kinds, NAMELESS)
+        if nameless.any():
+            nameless &= ~self._has(rows.metric[failed], frozenset({Metric.RESOLVE}))
+            self._count_unresolved(rows.measurement[failed[nameless & ~left_out[failed]]])
+        return nameless | self._has(kinds, NO_LOSS)
 
-    def _count_unresolved(self, rows: Rows, mask: Mask) -> None:
-        groups, counts = np.unique(
-            self._envelopes.group[rows.measurement[mask]], return_counts=True
-        )
+    def _count_unresolved(self, measurements: Numbers) -> None:
+        groups, counts = np.unique(self._envelopes.group[measurements], return_counts=True)
         for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
             parts = key_parts(self._envelopes.groups[group], "")
             self.unresolved[parts["region"], parts["site"], parts["target"]] += count
 
-    def _marked(self, rows: Rows, lost: Mask, counted: Mask) -> npt.NDArray[np.float64]:
-        """Values by what marks say of them; takes out of `counted` what is excluded."""
-        answered = ~lost
-        counted &= ~(rows.values_ns < 0)
+    def _marked(self, rows: Rows) -> tuple[npt.NDArray[np.float64], Mask]:
+        """Values by what marks say of them, and which are excluded."""
+        answered = rows.failure_kind == 0
+        excluded = rows.values_ns < 0
         stepped = (rows.flags & FLAG_BIT[Flag.CLOCK_STEP]) > 0
         if stepped.any():
-            wall = self._has(rows.clock_source, frozenset(map(str, WALL_CLOCKS)))
-            counted &= ~(answered & stepped & wall)
-        counted &= ~(answered & self._foreign(rows))
+            excluded |= answered & stepped & self._has(rows.clock_source, WALL)
+        excluded |= answered & self._foreign(rows)
         late = (rows.flags & FLAG_BIT[Flag.LATE]) > 0
         again = (rows.flags & FLAG_BIT[Flag.SYN_RETRANSMITTED]) > 0
-        again &= self._has(rows.metric, frozenset({Metric.CONNECT}))
-        return np.where(late | again, LOST, rows.values_ns)
+        again &= self._has(rows.metric, CONNECTS)
+        return np.where(late | again, LOST, rows.values_ns), excluded
 
     def _foreign(self, rows: Rows) -> Mask:
         """Answers of another address than the one probed."""
@@ -155,38 +180,53 @@ class Sorter:
         result[places] = np.array(foreign, dtype=np.bool_)[which.reshape(-1)]
         return result
 
-    def _by_code(self, rows: Rows, values: npt.NDArray[np.float64], counted: Mask) -> Sorted:
-        """Number the rows by member, the refused connects twice, and bring members together."""
+    def _by_member_of(self, rows: Rows, values: npt.NDArray[np.float64], left_out: Mask) -> Sorted:
+        """Bring the rows of each member together; refused connects count twice."""
         loaded = self._loaded(rows)
-        metric = rows.metric
-        refused = (rows.flags & FLAG_BIT[Flag.REFUSED]) > 0
-        take = None if counted.all() else np.flatnonzero(counted)
-        if refused.any():
-            refused &= counted & self._has(metric, frozenset({Metric.CONNECT}))
-            twice = np.flatnonzero(refused)
-            take = np.concatenate((np.arange(len(values)) if take is None else take, twice))
-            metric = np.where(refused, self._vocabulary.number(REFUSALS), metric)[take]
-            metric[len(take) - len(twice) :] = self._vocabulary.number(Metric.CONNECT)
-            values = values[take]
-            values[len(take) - len(twice) :] = LOST
-        elif take is not None:
-            metric, values = metric[take], values[take]
-        parts = (rows.measurement, rows.mode, loaded, rows.sent_unix_ns, rows.sequence)
-        measurement, mode, loaded, sent, sequence = (
-            parts if take is None else (part[take] for part in parts)
+        metric, twice = rows.metric, np.empty(0, dtype=np.int64)
+        if (refused := (rows.flags & FLAG_BIT[Flag.REFUSED]) > 0).any():
+            refused &= self._has(metric, CONNECTS)
+            twice = np.flatnonzero(refused & ~left_out)
+            metric = np.where(refused, np.int32(self._vocabulary.number(REFUSALS)), metric)
+            self._vocabulary.number(Metric.CONNECT)
+        members = self._numbered(rows.measurement, metric, rows.mode, loaded, left_out)
+        again = self._numbered(
+            rows.measurement[twice], rows.metric[twice], rows.mode[twice],
+            None if loaded is None else loaded[twice], np.zeros(len(twice), dtype=np.bool_),
+        )  # fmt: skip
+        take = np.flatnonzero(~left_out) if left_out.any() else None
+        order, present, counts = self._order(members, take, again)
+        rows_in_order = order if take is None and not len(twice) else np.concatenate(
+            (np.arange(len(values)) if take is None else take, twice)
+        )[order]  # fmt: skip
+        found = values[rows_in_order]
+        if len(twice):
+            found[order >= len(order) - len(twice)] = LOST
+        return Sorted(
+            present, counts, rows.sent_unix_ns[rows_in_order], rows.sequence[rows_in_order], found
         )
-        members = self._numbered(measurement, metric, mode, loaded)
-        small = members.astype(np.uint16) if len(self.members) < 1 << 16 else members
-        order = np.argsort(small, kind="stable")  # of 16 bits: a radix sort
-        counts = np.bincount(members, minlength=len(self.members))
-        present = np.flatnonzero(counts)
-        return Sorted(present, counts[present], sent[order], sequence[order], values[order])
 
-    def _loaded(self, rows: Rows) -> Mask:
-        """As `series.loaded_samples`; only measurements of which some samples say so need it."""
+    def _order(
+        self, members: Numbers, take: Numbers | None, again: Numbers
+    ) -> tuple[Numbers, Numbers, Numbers]:
+        """Where the rows stand in the order of parts and members; those members, with counts."""
+        kept = members if take is None else members[take]
+        if len(again):
+            kept = np.concatenate((kept, again))
+        small = np.uint16 if len(self.members) < 1 << 16 else np.int64
+        by_part = np.lexsort((np.arange(len(self.members)), np.array(self.part_of)))
+        turns = np.empty(len(self.members), dtype=small)
+        turns[by_part] = np.arange(len(self.members), dtype=small)
+        order = np.argsort(turns[kept], kind="stable")  # of 16 bits: a radix sort
+        counts = np.bincount(kept, minlength=len(self.members))[by_part]
+        there = np.flatnonzero(counts)
+        return order, by_part[there], counts[there]
+
+    def _loaded(self, rows: Rows) -> Mask | None:
+        """As `series.loaded_samples`; None where no sample says so."""
         marked = (rows.flags & FLAG_BIT[Flag.LOADED]) > 0
         if not marked.any():
-            return marked
+            return None
         for number in np.unique(rows.measurement[marked]).tolist():
             first, last = np.searchsorted(rows.measurement, [number, number + 1])
             if not marked[first:last].all():
@@ -198,65 +238,67 @@ class Sorter:
         measurement: Numbers,
         metric: npt.NDArray[np.int32],
         mode: npt.NDArray[np.int32],
-        loaded: Mask,
+        loaded: Mask | None,
+        left_out: Mask,
     ) -> Numbers:
-        """The member of each row."""
-        words, groups = len(self._vocabulary.words), self._envelopes.group[measurement]
-        codes = ((groups * words + metric) * words + mode) * 2 + loaded
-        distinct, which = _distinct(codes, len(self._envelopes.groups) * words * words * 2)
-        numbers = np.empty(len(distinct), dtype=np.int64)
-        for i, code in enumerate(distinct.tolist()):
-            rest, is_loaded = divmod(code, 2)
-            rest, its_mode = divmod(rest, words)
-            group, its_metric = divmod(rest, words)
-            numbers[i] = self._member(group, its_metric, its_mode, bool(is_loaded))
-        members = numbers[which]
-        self._note_floors(members, measurement)
+        """The member of each row; of those left out any number."""
+        self._make_room()
+        words = self._words
+        codes = (self._envelopes.group * (words * words * 2))[measurement]
+        codes += metric * np.int32(2 * words)
+        codes += mode * np.int32(2)
+        if loaded is not None:
+            codes += loaded
+        members = self._numbers[codes]
+        if len(members) and members.min() < 0:
+            new = np.flatnonzero((members < 0) & ~left_out)
+            for code in np.unique(codes[new]).tolist():
+                self._numbers[code] = self._member(code)
+            members = self._numbers[codes]
+        self._note_floors(members, measurement, left_out)
         return members
 
-    def _member(self, group: int, metric: int, mode: int, loaded: bool) -> int:
-        known = self._numbers.get((group, metric, mode, loaded))
-        if known is not None:
-            return known
+    def _make_room(self) -> None:
+        """Codes grow with the number of words; then the members get new ones."""
+        if len(self._vocabulary.words) > self._words:
+            self._words = 2 * len(self._vocabulary.words)
+            size = len(self._envelopes.groups) * self._words**2 * 2
+            self._numbers = np.full(size, -1, dtype=np.int32)
+
+    def _member(self, code: int) -> int:
+        rest, loaded = divmod(code, 2)
+        rest, mode = divmod(rest, self._words)
+        group, metric = divmod(rest, self._words)
         envelope, word = self._envelopes.groups[group], self._vocabulary.words[metric]
         key = SeriesKey(
             **key_parts(envelope, word),
             metric=word,
             mode=self._vocabulary.words[mode] if mode else None,
-            loaded=loaded,
+            loaded=bool(loaded),
         )
         member = Member(key, envelope.vantage.name)
         number = self._by_member.setdefault(member, len(self.members))
         if number == len(self.members):
             self.members.append(member)
+            self.part_of.append(self._parts[key.region, key.site])
             self.floors_ns.append(NO_FLOOR)
-        self._numbers[group, metric, mode, loaded] = number
         return number
 
-    def _note_floors(self, members: Numbers, measurement: Numbers) -> None:
+    def _note_floors(self, members: Numbers, measurement: Numbers, left_out: Mask) -> None:
         """The largest floor of the measurements that have a row in a member."""
         if not len(members):
             return
-        first = int(measurement.min())
-        span = int(measurement.max()) - first + 1
-        codes = members * span + (measurement - first)
-        distinct, _ = _distinct(codes, len(self.members) * span)
-        floors = self._envelopes.floors_ns[first + distinct % span]
-        for number, floor in zip((distinct // span).tolist(), floors.tolist(), strict=True):
-            self.floors_ns[number] = max(self.floors_ns[number], floor)
-
-
-def _distinct(codes: Numbers, bound: int) -> tuple[Numbers, Numbers]:
-    """The distinct codes, rising, and which of them each is; quick where they are small."""
-    if bound > 1 << 22:
-        distinct, which = np.unique(codes, return_inverse=True)
-        return distinct, which
-    present = np.zeros(bound, dtype=np.bool_)
-    present[codes] = True
-    distinct = np.flatnonzero(present)
-    places = np.zeros(bound, dtype=np.int32)
-    places[distinct] = np.arange(len(distinct), dtype=np.int32)
-    return distinct, places[codes]
+        first, last = int(measurement.min()), int(measurement.max())
+        span = last - first + 1
+        there = np.zeros((len(self.members) + 1) * span, dtype=np.bool_)
+        there[(members + 1) * span + (measurement - first)] = True
+        if left_out.any():
+            there[:] = False
+            kept = ~left_out
+            there[(members[kept] + 1) * span + (measurement[kept] - first)] = True
+        floors = self._envelopes.floors_ns[first : last + 1]
+        largest = np.where(there.reshape(-1, span)[1:], floors, NO_FLOOR).max(axis=1)
+        self.floors_ns = np.maximum(self.floors_ns, largest).tolist()
 
 
 _FAILED = Failure(FailureKind.TIMEOUT, Stage.WAIT)

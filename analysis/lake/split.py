@@ -44,17 +44,11 @@ def split(task: SplitTask) -> Split:
     """Read the rows of a task and write them to scratch files. Raises StoreError, OSError."""
     envelopes = read_envelopes(task.files.measurements, task.wanted, task.repeated)
     vocabulary = Vocabulary()
-    sorter = Sorter(envelopes, vocabulary)
+    sorter = Sorter(envelopes, vocabulary, task.parts)
     writer = ScratchWriter(task.folder, task.name)
-    part_of: list[int] = []
     try:
         for rows in rows_of(task.files.samples, envelopes, task.span, vocabulary):
-            found = sorter.sort(rows)
-            part_of += [
-                task.parts[member.key.region, member.key.site]
-                for member in sorter.members[len(part_of) :]
-            ]
-            writer.write(found, part_of)
+            writer.write(sorter.sort(rows), sorter.part_of)
     finally:
         writer.close()
     return Split(
