@@ -21,7 +21,8 @@ from scipy import special
 from pathbudget.analysis.quantiles import Values
 from pathbudget.sites.entry import Entry, Interval, show
 
-PARTS = 10_000
+PARTS = 100_001
+"""Odd, so that the median is one of them and no mean of two."""
 MILLISECOND = 1e6
 QUANTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,4})?|100)", re.ASCII)
 QUANTILE_KEYS = "p50, p95, p99, p99.9, max"
@@ -53,6 +54,8 @@ def shape_of(entry: Entry, form: str) -> Shape | None:
     if form == "quantiles_ms":
         return quantile_shape(inner, entry)
     values = NAMED[form](inner)
+    if values is not None and len(values) == 1 and entry.values.get("failed"):
+        values = np.full(PARTS, values[0])
     n = entry.whole_number("n", REQUESTS)
     failed = entry.number("failed", SHARE) or 0.0
     if values is None or not entry.sound:
@@ -71,8 +74,8 @@ def quantile_shape(told: Entry, entry: Entry) -> Shape | None:
         return None
     shares = np.array(list(points))
     times = np.array([*points.values(), math.inf])
-    steps = np.arange(1, PARTS + 1) / PARTS
-    values = times[np.searchsorted(shares, steps - 1e-9, side="left")] * MILLISECOND
+    last = np.ceil(shares * PARTS - 1e-6)  # rank of each quantile, as `empirical_quantile` has it
+    values = times[np.searchsorted(last, np.arange(1, PARTS + 1), side="left")] * MILLISECOND
     named = ", ".join(_percent(share) for share in points)
     return Shape(_with_failures(values, failed), float(n), f"quantiles {named} of {n} requests")
 
@@ -184,7 +187,7 @@ def _constant(told: Entry) -> Values | None:
 
 
 def _shares() -> Values:
-    """Quantiles that are exact at every multiple of 1 / PARTS; the last is 1 - 1 / (2 PARTS)."""
+    """Upper ends of equal parts, so that no time is too small; the last is 1 - 1 / (2 PARTS)."""
     shares = np.arange(1, PARTS + 1) / PARTS
     shares[-1] = 1 - 0.5 / PARTS
     return shares
