@@ -1,5 +1,6 @@
 """`pathbudget telemetry`: terms of the budget out of traces, load tests and files."""
 
+import ipaddress
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -8,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.probes.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pathbudget.agents.telemetry.gather import Gathered
+
+
+LARGEST_PORT = 65_535
 
 
 class Format(StrEnum):
@@ -57,6 +62,7 @@ def register(application: typer.Typer) -> None:
     )
     group.command("terms")(terms)
     group.command("map")(print_map)
+    group.command("receive")(receive)
     application.add_typer(group, name="telemetry")
 
 
@@ -101,6 +107,70 @@ def print_map() -> None:
     from pathbudget.analysis.whole_budget.spans_map import default_map_text
 
     sys.stdout.write(default_map_text())
+
+
+@reports_errors
+def receive(
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")
+    ] = "127.0.0.1:4318",
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where requests are kept, as they come.")
+    ] = Path("pathbudget-traces"),
+    max_body_mib: Annotated[
+        int, typer.Option(min=1, max=256, help="Largest request, packed and unpacked.")
+    ] = 20,
+    max_disk_mib: Annotated[
+        int, typer.Option(min=1, help="Beyond this the folder takes no more.")
+    ] = 1024,
+    ready_fd: Annotated[
+        int | None, typer.Option(min=1, help="Write 'ready' to this descriptor when listening.")
+    ] = None,
+    die_with_parent: Annotated[
+        bool, typer.Option("--die-with-parent", help="Stop when the starting process ends.")
+    ] = False,
+) -> None:
+    """Receive traces by OTLP/HTTP (protobuf and JSON) and keep them for `telemetry terms`.
+
+    A request is on the disk before it is acknowledged. Runs until SIGTERM or Ctrl-C. Whoever
+    reaches the address can write to the folder, up to its bound: leave it on loopback, or in a
+    network that you trust.
+    """
+    from pathbudget.agents.extras import require
+
+    host, port = _address(listen)
+    require("telemetry", "h11", "opentelemetry", "google")
+    require("analysis", "numpy", "scipy")
+    from pathbudget.agents.responder import process
+    from pathbudget.agents.telemetry.receive_process import serve
+    from pathbudget.agents.telemetry.receive_server import MEBIBYTE, ReceiverOptions
+
+    if die_with_parent:
+        process.die_with_parent()
+    body = max_body_mib * MEBIBYTE
+    options = ReceiverOptions(host, port, body, held_bytes=max(64 * MEBIBYTE, 3 * body))
+    counts = serve(options, output, max_disk_mib * MEBIBYTE, ready_fd)
+    told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()) if count)
+    tell(f"Stopped. {told or 'Nobody came'}. To read it: pathbudget telemetry terms {output}")
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Host and port of ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:4318``."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    sound = port.isascii() and port.isdigit() and int(port) <= LARGEST_PORT
+    if not sound or not _is_address(host):
+        expected = "an address of this machine and a port, like 127.0.0.1:4318 or [::1]:4318"
+        raise ConfigError([Fault("command line", "--listen", f"{text!r}", expected)])
+    return host, int(port)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
 
 
 def _tell_problems(gathered: "Gathered") -> None:
