@@ -15,6 +15,10 @@ from pathbudget.analysis.siting.measure import Measure
 from pathbudget.analysis.siting.vocabulary import Matrix, Program
 
 Enough = Callable[[], bool]
+AT_ONCE = 16
+"""Sites that lazy greedy values together."""
+TOGETHER = 24
+"""Swaps that are tried after one valuation of all."""
 BETTER = 1e-9
 """Improvements below this, relative to the value, are rounding."""
 
@@ -34,6 +38,8 @@ class Interchange:
         """Must-have sites, then the best site by site; None where there are too few sites."""
         chosen = sorted(self.kept)
         wanted = self.program.k
+        if wanted is not None and self.measure.simple and not self.program.caps:
+            return self._lazy(chosen, wanted)
         if int(self.open.sum()) < (wanted or 1) or len(chosen) > (wanted or len(chosen)):
             return None
         value = self.measure.of(chosen) if chosen else np.inf
@@ -45,6 +51,29 @@ class Interchange:
             chosen.append(best)
             value = float(values[best])
         return chosen or None
+
+    def _lazy(self, chosen: list[int], wanted: int) -> list[int] | None:
+        """Greedy where sites only lose worth as others are added: few are valued anew each time."""
+        if int(self.open.sum()) < wanted or len(chosen) > wanted:
+            return None
+        cost, weights, opening = self.measure.cost, self.measure.weights, self.program.opening
+        extra = np.zeros(len(cost)) if opening is None else opening
+        nearest = cost[chosen].min(axis=0) if chosen else np.full(cost.shape[1], self.measure.dear)
+        saved = np.maximum(nearest - cost, 0.0) @ weights - extra
+        saved[~self.open] = saved[chosen] = -np.inf
+        while len(chosen) < wanted:
+            best = int(np.argmax(saved))
+            fresh = np.zeros(len(cost), dtype=bool)
+            while not fresh[best]:
+                some = np.argsort(-np.where(fresh, -np.inf, saved), kind="stable")[:AT_ONCE]
+                some = some[np.isfinite(saved[some])]
+                worth = np.maximum(nearest - cost[some], 0.0) @ weights - extra[some]
+                saved[some], fresh[some] = worth, True
+                best = int(np.argmax(saved))
+            chosen.append(best)
+            nearest = np.minimum(nearest, cost[best])
+            saved[best] = -np.inf
+        return chosen
 
     def improve(self, chosen: list[int], enough: Enough) -> list[int]:
         """Swap, and add or drop where the number is free, until nothing is better or it is enough.
@@ -109,12 +138,25 @@ class Interchange:
         values[:, ~self.open] = np.inf
         values[:, chosen] = np.inf
         values[[place for place, site in enumerate(chosen) if site in self.kept]] = np.inf
-        for at in self._promising(values, value):
+        before = value, list(chosen)
+        for at in self._swaps(values, value):
             place, added = divmod(at, values.shape[1])
-            following = [site for site in chosen if site != chosen[place]] + [added]
-            if not self._is_barred(following):
-                return following, float(values[place, added])
-        return None
+            dropped = before[1][place]
+            if dropped not in chosen or added in chosen:
+                continue
+            following = [site for site in chosen if site != dropped] + [added]
+            now = self._value(following)
+            if value - now > BETTER * max(1.0, abs(now)):
+                chosen, value = following, now
+        return (chosen, value) if value < before[0] else None
+
+    def _swaps(self, values: Matrix, value: float) -> list[int]:
+        """The best swaps by their own, the best first: those after it may still be good."""
+        flat = values.reshape(-1)
+        count = min(flat.size, TOGETHER + len(self.barred))
+        some = np.argpartition(flat, count - 1)[:count]
+        some = some[flat[some] < value - BETTER * max(1.0, abs(value))]
+        return [int(at) for at in some[np.lexsort((some, flat[some]))]]
 
     def _promising(self, values: Matrix, value: float) -> Iterator[int]:
         """Positions of better values, the best first; the first of equals first."""

@@ -44,6 +44,13 @@ class Measure:
 
     def of(self, chosen: Sequence[int]) -> float:
         """Value of a choice."""
+        if self.simple:
+            least = self.cost[list(chosen)].min(axis=0)
+            opening = self.program.opening
+            extra = 0.0 if opening is None else float(opening[list(chosen)].sum())
+            rest = list(chosen[:-1])
+            over = self._breaches(rest)[chosen[-1]] if self.program.caps else 0.0
+            return float(least @ self.weights) + extra + float(over)
         return float(self.with_each(chosen[:-1])[chosen[-1]])
 
     def with_each(self, rest: Sequence[int]) -> Matrix:

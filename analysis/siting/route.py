@@ -1,34 +1,81 @@
 """Which way leads to the answer of which program."""
 
-from pathbudget.analysis.siting.clash import conflicts
-from pathbudget.analysis.siting.dense import dense
-from pathbudget.analysis.siting.interchange import quick
-from pathbudget.analysis.siting.radii import center
-from pathbudget.analysis.siting.run import Run
-from pathbudget.analysis.siting.vocabulary import Aim
+import numpy as np
 
-FIRST_SECONDS = 0.6
+from pathbudget.analysis.siting.clash import conflicts
+from pathbudget.analysis.siting.cover import cover_model, solve_covering
+from pathbudget.analysis.siting.dense import dense
+from pathbudget.analysis.siting.interchange import Interchange, quick
+from pathbudget.analysis.siting.judge import needed
+from pathbudget.analysis.siting.median import median
+from pathbudget.analysis.siting.radii import center
+from pathbudget.analysis.siting.run import EQUAL, Run
+from pathbudget.analysis.siting.vocabulary import Aim, Program, Survive
+
+FIRST_SECONDS = 0.5
 """An interchange answer is there after this, whether or not it could still be improved."""
 
 
 def best(run: Run) -> None:
     """Fill the run: first by interchange, then exactly."""
-    _start(run)
-    if (
-        run.program.aim is Aim.P_CENTER
-        and run.program.capacities is None
-        and run.program.preference is None
-    ):
-        center(run)
-    else:
-        dense(run)
+    if run.program.capacities is None:
+        _start(run)
+    way_of(run)(run)
     if not run.columns and not run.over():
         run.conflicts = conflicts(run.program)
 
 
+def way_of(run: Run):
+    program = run.program
+    if program.capacities is not None or program.preference is not None:
+        return dense
+    if program.aim is Aim.P_CENTER:
+        return center
+    if program.aim is Aim.COVERING:
+        return dense if program.survive is not None else covering
+    if program.survive is Survive.WORST or not everyone_is_served(run):
+        return dense
+    return median
+
+
+def covering(run: Run) -> None:
+    """Maximal covering: regions with the same sites near them are one."""
+    solved = solve_covering(run.program, run.program.usable, run.left())
+    total = float(run.program.weights.sum())
+    run.method = "interchange and covering program"
+    if solved.x is not None:
+        run.offer(np.flatnonzero(solved.x[: run.program.sites] > 0.5).tolist())
+    run.prove(total - solved.bound)
+
+
+def everyone_is_served(run: Run) -> bool:
+    """Whether a choice is known that leaves only those unserved whom no site can serve."""
+    program = run.program
+    wanted = needed(program)
+    structural = float(program.weights @ ~wanted)
+    if not wanted.any():
+        return False
+    if not run.columns or run.worth.unserved_weight > structural + EQUAL * max(1.0, structural):
+        _search_cover(run)
+    found = bool(run.columns) and (
+        run.worth.unserved_weight <= structural + EQUAL * max(1.0, structural)
+    )
+    if found:
+        run.least_unserved = structural
+    return found
+
+
+def _search_cover(run: Run) -> None:
+    program = run.program
+    model, y = cover_model(program, program.usable, needed(program))
+    solved = model.minimise(np.zeros(model.size), run.left())
+    if solved.x is not None:
+        columns = np.flatnonzero(solved.x[y] > 0.5).tolist()
+        run.offer(columns)
+        run.offer(Interchange(program).improve(columns, lambda: run.over()))
+
+
 def _start(run: Run) -> None:
-    if run.program.capacities is not None:
-        return
     chosen = quick(run.program, lambda: run.over() or run.spent() > FIRST_SECONDS)
     if chosen is not None:
         run.offer(chosen)

@@ -71,6 +71,8 @@ def rank_of(program: Program, columns: tuple[int, ...]) -> Rank | None:
         if found is None or (program.serve_all and found[0] > 1e-9):
             return None
         return found[0], found[1] + opening
+    if assigned(program, columns, columns) is None:
+        return None
     losses = [
         assigned(program, columns, tuple(j for j in columns if j != lost)) for lost in columns
     ]
