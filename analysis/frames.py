@@ -1,0 +1,52 @@
+"""pandas data frames in, pandas data frames out, for notebooks and scripts (extra `frames`).
+
+    samples_frame, envelopes_frame   measurements as two frames, in the columns of the store
+    measurements_of                  the way back, of any frame that says enough
+    evaluate_frames                  a frame of samples and a catalogue in, an `Evaluation` out
+    catalogue_of                     frames of regions and sites as a catalogue
+    stored_samples                   a store as a frame, read column by column and day by day
+    lines_frame ... events_frame     what an evaluation says, a frame for each kind of result
+
+docs/notebooks.md has every column and its type.
+"""
+
+from pathbudget.analysis.frame_catalogue import catalogue_of
+from pathbudget.analysis.frame_intake import (
+    FrameError,
+    envelopes_frame,
+    evaluate_frames,
+    measurements_of,
+    samples_frame,
+)
+from pathbudget.analysis.frame_results import (
+    assignments_frame,
+    events_frame,
+    findings_frame,
+    incidents_frame,
+    lines_frame,
+    lines_of,
+    pairs_frame,
+    recommendations_frame,
+    summaries_frame,
+)
+from pathbudget.analysis.frame_store import StoredSamples, stored_samples
+
+__all__ = [
+    "FrameError",
+    "StoredSamples",
+    "assignments_frame",
+    "catalogue_of",
+    "envelopes_frame",
+    "evaluate_frames",
+    "events_frame",
+    "findings_frame",
+    "incidents_frame",
+    "lines_frame",
+    "lines_of",
+    "measurements_of",
+    "pairs_frame",
+    "recommendations_frame",
+    "samples_frame",
+    "stored_samples",
+    "summaries_frame",
+]
