@@ -73,7 +73,7 @@ def request_spans(
 
     `offset` is where `data` begins in the file. Raises PathbudgetError without the library.
     """
-    message = trace_messages()
+    message, corrupt = trace_messages()
     at = -1
     try:
         for number, kind, begin, end in fields(data):
@@ -83,7 +83,7 @@ def request_spans(
             where = f"{place}byte {offset + begin}, resourceSpans[{at}]"
             try:
                 content = message.FromString(data[begin:end])
-            except Exception as error:  # noqa: BLE001 - DecodeError, by whatever build of protobuf
+            except corrupt as error:
                 problem = f"corrupt protobuf ({str(error)[:60]})"
                 problems.part(file, where, problem, "a ResourceSpans message")
                 continue

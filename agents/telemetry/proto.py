@@ -8,12 +8,16 @@ if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1 import trace_pb2
 
 
-def trace_messages() -> "type[trace_pb2.ResourceSpans]":
-    """The message around the spans of one resource. Raises PathbudgetError without the library."""
+def trace_messages() -> "tuple[type[trace_pb2.ResourceSpans], type[Exception]]":
+    """The message around the spans of one resource, and what it raises for corrupt bytes.
+
+    Raises PathbudgetError without the library.
+    """
     try:
+        from google.protobuf.message import DecodeError
         from opentelemetry.proto.trace.v1 import trace_pb2
     except ImportError as error:
         raise PathbudgetError(
             "OTLP in protobuf needs opentelemetry-proto; run: pip install 'pathbudget[telemetry]'"
         ) from error
-    return trace_pb2.ResourceSpans
+    return trace_pb2.ResourceSpans, DecodeError
