@@ -36,6 +36,8 @@ from pathbudget.analysis.results import (
     Verdict,
 )
 from pathbudget.analysis.series import NS_PER_MS
+from pathbudget.analysis.siting.decision_results import HeadlineSampling
+from pathbudget.analysis.siting.sampling import of_parts
 from pathbudget.analysis.summary import milliseconds
 from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads, of_path
@@ -99,6 +101,23 @@ class PathBudget:
     def headline(self, tier: Tier) -> BudgetLine:
         """The one line that the tier's own transport, mode and percentile single out."""
         return self._line(headline_place(tier))
+
+    def sampling(self, tier: Tier) -> HeadlineSampling | None:
+        """What the headline may be for all that was measured; None where nothing was."""
+        place = headline_place(tier)
+        weights = place.weights()
+        parts = [
+            Part(weights[carriage], self._distribution(carriage, place))
+            for carriage in MEASURABLE
+            if carriage in weights and carriage in self._requests
+        ]
+        if not parts:
+            return None
+        missing = max(0.0, 1 - sum(part.weight for part in parts))
+        table = of_parts(parts, place.percentile / 100, missing if missing > 1e-9 else 0.0)
+        values = tuple(milliseconds(float(value)) for value in table)
+        region, site = self.path.region, self.path.site
+        return HeadlineSampling(region=region, site=site, tier=tier.name, values_ms=values)
 
     def _carriages(self, tier: Tier) -> list[Carriage]:
         """Modes over transports that have lines in the tier, in one order for all tiers."""

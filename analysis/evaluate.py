@@ -36,7 +36,9 @@ from pathbudget.analysis.results import (
 )
 from pathbudget.analysis.series import Series, SeriesCollector
 from pathbudget.analysis.series_extras import series_timers, under_load
+from pathbudget.analysis.siting.decision_results import HeadlineSampling
 from pathbudget.analysis.siting.ground import ground_of
+from pathbudget.analysis.siting.judged import with_robustness
 from pathbudget.analysis.siting.recommend import capacity_findings, recommend
 from pathbudget.analysis.stream_findings import load_findings, stream_findings, timer_findings
 from pathbudget.analysis.stream_results import StreamSummary
@@ -103,7 +105,7 @@ def evaluate_networks(
     for measurement in measurements:
         intake.add(measurement)
     evaluator = _Evaluator(intake, catalogue, tiers, options)
-    return evaluator.evaluation(), evaluator.networks
+    return with_robustness(evaluator.evaluation()), evaluator.networks
 
 
 class _Intake:
@@ -164,6 +166,7 @@ class _Evaluator:
         self.alternatives: list[BudgetLine] = []
         self.findings: list[Finding] = []
         self.networks: dict[PairName, NetworkSource] = {}
+        self.sampling: list[HeadlineSampling] = []
         self.unmeasured: list[PairName] = []
         self.unjoined = 0
 
@@ -209,6 +212,7 @@ class _Evaluator:
             under_load=loads,
             timer_artefacts=timers,
             requests=requests,
+            sampling=tuple(self.sampling),
             whole_budgets=whole_budgets(
                 recommendations,
                 self.networks,
@@ -269,6 +273,8 @@ class _Evaluator:
         budgets = [self._budget(path, uploads, reflected) for path in candidates]
         for tier in self.tiers:
             self.lines += budgets[0].lines(tier, self.options.percentiles)
+            if (sampled := budgets[0].sampling(tier)) is not None:
+                self.sampling.append(sampled)
             if len(budgets) > 1:
                 self.alternatives += [budget.headline(tier) for budget in budgets]
         self.unjoined += budgets[0].unjoined

@@ -79,6 +79,9 @@ class PlaceCollector:
             price_per_month=site.price_per_month,
             capacity=site.capacity,
             targets=tuple(sorted(measured | {target.name for target in site.targets})),
+            power_kw=site.power_kw,
+            exchanges=site.exchanges,
+            networks=site.networks,
         )
 
     def _unknown_site(self, name: str) -> SiteInfo:

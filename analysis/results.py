@@ -10,6 +10,7 @@ import msgspec
 
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.request_results import RequestResults
+from pathbudget.analysis.siting.decision_results import HeadlineSampling, Robustness, SiteFact
 from pathbudget.analysis.stream_results import StreamSummary, TimerInfo, UnderLoad
 from pathbudget.analysis.whole_budget.results import WholeBudget
 
@@ -260,6 +261,10 @@ class Recommendation(Result, frozen=True):
     """Share of the weight whose regions were measured to at least one site."""
     why_undecided: str = ""
     """What keeps the data from telling; empty where it is decided, or there is no choice."""
+    robustness: Robustness | None = None
+    """How the choice stands up to its measurements, and what to measure next (docs/siting.md)."""
+    facts: tuple[SiteFact, ...] = ()
+    """Distance, exchanges, networks, price and power of the chosen sites."""
 
 
 class RegionInfo(Result, frozen=True):
@@ -285,6 +290,11 @@ class SiteInfo(Result, frozen=True):
     price_per_month: float | None
     capacity: float | None
     targets: tuple[str, ...]
+    power_kw: float | None = None
+    exchanges: tuple[str, ...] = ()
+    """Internet exchanges at the facility, as the catalogue says."""
+    networks: tuple[int, ...] = ()
+    """AS numbers present at the facility, as the catalogue says."""
 
 
 class TierInfo(Result, frozen=True):
@@ -372,3 +382,5 @@ class Evaluation(Result, frozen=True):
     whole_budgets: tuple[WholeBudget, ...] = ()
     """The request as a whole, for every region at the sites recommended to it
     (docs/whole-budget.md)."""
+    sampling: tuple[HeadlineSampling, ...] = ()
+    """What each headline value may be for all that was measured: siting is resampled from it."""

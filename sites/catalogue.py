@@ -45,6 +45,12 @@ class Site:
     date: str = ""
     prefixes: tuple[str, ...] = ()
     """What BGP announces for it, where stated; else its targets' addresses stand for that."""
+    power_kw: float | None = None
+    """Power that can be had there."""
+    exchanges: tuple[str, ...] = ()
+    """Internet exchanges that can be reached at the facility."""
+    networks: tuple[int, ...] = ()
+    """AS numbers of networks present at the facility, of those that matter to the user."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pathbudget.sites.entry import Entry, did_you_mean, show
 from pathbudget.sites.region_reader import REGION_KEYS
 from pathbudget.sites.site_reader import CSV_SITE_KEYS
 
-NUMBERS = ("latitude", "longitude", "weight", "price_per_month", "capacity")
+NUMBERS = ("latitude", "longitude", "weight", "price_per_month", "capacity", "power_kw")
 ONLY_REGIONS = frozenset(REGION_KEYS) - frozenset(CSV_SITE_KEYS)
 ONLY_SITES = frozenset(CSV_SITE_KEYS) - frozenset(REGION_KEYS)
 POINT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)

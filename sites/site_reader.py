@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathbudget.probes.record import Target
 from pathbudget.sites.catalogue import Site
 from pathbudget.sites.entry import Entry, Interval, show
+from pathbudget.sites.presence_reader import read_exchanges, read_networks
 from pathbudget.sites.region_reader import PLACE_KEYS, Places, read_spot
 
 PRICE = Interval(0, 1e15, "a price per month, 0 or more")
 CAPACITY = Interval(0, 1e15, "a capacity above 0, in the unit of the weights", open_low=True)
+POWER = Interval(0, 1e9, "a power in kW, 0 or more")
 PORT = Interval(1, 65535, "a port from 1 to 65535")
 
 SITE_KEYS = (
@@ -19,6 +21,9 @@ SITE_KEYS = (
     "metro",
     "price_per_month",
     "capacity",
+    "power_kw",
+    "exchanges",
+    "networks",
     "prefixes",
     "target",
 )
@@ -40,6 +45,8 @@ def read_site(entry: Entry, places: Places) -> Site | None:
     targets = _targets_of_cell(entry) if entry.of_cells else _targets_of_tables(entry)
     price = entry.number("price_per_month", PRICE)
     capacity = entry.number("capacity", CAPACITY)
+    power = entry.number("power_kw", POWER)
+    exchanges, networks = read_exchanges(entry), read_networks(entry)
     prefixes = _prefixes(entry)
     operator, metro = entry.text("operator"), entry.text("metro")
     spot = read_spot(entry, places)
@@ -61,6 +68,9 @@ def read_site(entry: Entry, places: Places) -> Site | None:
         source=spot.source,
         date=spot.date,
         prefixes=prefixes,
+        power_kw=power,
+        exchanges=exchanges,
+        networks=networks,
     )
 
 

@@ -1,0 +1,189 @@
+"""Costs of pairs that nobody measured, learned from those that were, with the error they have.
+
+Nothing is filled without an error: each model predicts every known pair from the others (k-fold
+cross-validation), the one with the smallest error is taken, and the interval of a filled pair is
+made of the very errors of that model at pairs of about its length (after Papadopoulos, split
+conformal prediction, 2008, with folds instead of a split).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.siting.filling_fibre import fibre_terms, floor_times_inflation, zones
+from pathbudget.analysis.siting.filling_known import Known
+from pathbudget.analysis.siting.filling_low_rank import low_rank
+from pathbudget.analysis.siting.filling_vivaldi import vivaldi, vivaldi_and_zones
+
+Matrix = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Model = Callable[[Known], Matrix]
+
+FEWEST_PAIRS = 12
+"""Known pairs below which nothing can be learned, still less its error."""
+
+FEWEST_OF_PLACE = 2
+"""Known pairs that a region and a site each need, for their pair to be filled."""
+
+FOLDS = 5
+BANDS = 3
+FEWEST_OF_BAND = 40
+
+WITH_COORDINATES: Mapping[str, Model] = {
+    "light floor x inflation": floor_times_inflation,
+    "node terms + s x fibre": fibre_terms,
+    "inflation by region pair": zones,
+}
+WITHOUT: Mapping[str, Model] = {
+    "Vivaldi 3-D + height": vivaldi,
+    "Vivaldi + region pairs": vivaldi_and_zones,
+    "low-rank completion": low_rank,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelError:
+    """How far a model was off at known pairs that it did not see."""
+
+    model: str
+    median: float
+    """Median of |predicted - true| / true."""
+    p90: float
+    mean_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Predicted costs of the open pairs (``nan`` elsewhere), each with a 95 % interval."""
+
+    model: str
+    values: Matrix
+    low: Matrix
+    high: Matrix
+    errors: tuple[ModelError, ...]
+    """Of every model that was tried, the best first."""
+    not_filled: int
+    """Open pairs whose region or site has too few known pairs."""
+    residuals: Matrix = field(repr=False)
+    """True over predicted, for every known pair, by cross-validation."""
+
+    @property
+    def error(self) -> ModelError:
+        """That of the model that was taken."""
+        return self.errors[0]
+
+    @property
+    def filled(self) -> Mask:
+        """Which pairs got a prediction."""
+        return ~np.isnan(self.values)
+
+
+def fill(
+    known: Known,
+    models: Sequence[str] | None = None,
+    *,
+    scarce: Mask | None = None,
+    seed: int = 1,
+) -> Filling | str:
+    """The open pairs by the best of the models; a sentence where that is not possible.
+
+    Open are the unmeasured pairs, and `scarce` ones: known, by too few samples to be relied on
+    alone. `models` names the ones to choose from; all that apply when None. Same seed, same answer.
+    """
+    if known.count < FEWEST_PAIRS:
+        noun = "pair is" if known.count == 1 else "pairs are"
+        return f"{known.count} {noun} known; at least {FEWEST_PAIRS} are needed to learn from."
+    tried = {
+        name: (model, residuals_of(known, model, seed))
+        for name, model in applicable(known).items()
+        if models is None or name in models
+    }
+    ranked = sorted(tried, key=lambda name: _badness(tried[name][1]))
+    best = ranked[0]
+    model, residuals = tried[best]
+    open_pairs = np.isnan(known.costs) if scarce is None else np.isnan(known.costs) | scarce
+    able = open_pairs & _enough(known)
+    predicted = np.where(able, model(known), np.nan)
+    low, high = _interval(predicted, known, residuals)
+    return Filling(
+        model=best,
+        values=predicted,
+        low=low,
+        high=high,
+        errors=tuple(error_of(name, known, tried[name][1]) for name in ranked),
+        not_filled=int(np.count_nonzero(open_pairs & ~able)),
+        residuals=residuals,
+    )
+
+
+def applicable(known: Known) -> dict[str, Model]:
+    """Models by name; those of light in fibre only where every place has coordinates."""
+    return {**(WITH_COORDINATES if known.has_places else {}), **WITHOUT}
+
+
+def residuals_of(known: Known, model: Model, seed: int = 1, folds: int = FOLDS) -> Matrix:
+    """True over predicted cost of every known pair, each predicted without itself; else ``nan``."""
+    rows, columns = known.pairs
+    fold = np.random.default_rng(seed).permutation(len(rows)) % folds
+    ratio = np.full(known.costs.shape, np.nan)
+    for number in range(folds):
+        hidden = rows[fold == number], columns[fold == number]
+        training = known.without(hidden)
+        predicted = model(training)[hidden]
+        able = _enough(training)[hidden]
+        rows_able, columns_able = hidden[0][able], hidden[1][able]
+        ratio[rows_able, columns_able] = known.costs[rows_able, columns_able] / predicted[able]
+    return ratio
+
+
+def error_of(name: str, known: Known, ratio: Matrix) -> ModelError:
+    """The error of a model from its residuals."""
+    there = ~np.isnan(ratio)
+    true = known.costs[there]
+    off = np.abs(true / ratio[there] - true)
+    return ModelError(
+        model=name,
+        median=float(np.median(off / true)),
+        p90=float(np.quantile(off / true, 0.9)),
+        mean_ms=float(np.mean(off)),
+    )
+
+
+def _badness(ratio: Matrix) -> float:
+    """Mean factor by which a model is off, either way; infinite where it predicted nothing."""
+    there = ~np.isnan(ratio)
+    return float(np.mean(np.abs(np.log(ratio[there])))) if there.any() else np.inf
+
+
+def _enough(known: Known) -> Mask:
+    seen = ~np.isnan(known.costs)
+    rows = np.count_nonzero(seen, axis=1) >= FEWEST_OF_PLACE
+    columns = np.count_nonzero(seen, axis=0) >= FEWEST_OF_PLACE
+    return rows[:, None] & columns[None, :]
+
+
+def _interval(predicted: Matrix, known: Known, ratio: Matrix) -> tuple[Matrix, Matrix]:
+    """Prediction times the outer quantiles of the errors at pairs of about its length."""
+    there = ~np.isnan(ratio)
+    ratios = ratio[there]
+    lengths = known.costs[there] / ratios
+    bands = max(1, min(BANDS, len(ratios) // FEWEST_OF_BAND))
+    edges = np.quantile(lengths, np.linspace(0, 1, bands + 1)[1:-1])
+    of_known, of_open = np.searchsorted(edges, lengths), np.searchsorted(edges, predicted)
+    low, high = np.full_like(predicted, np.nan), np.full_like(predicted, np.nan)
+    for band in range(bands):
+        lowest, highest = _outer(ratios[of_known == band])
+        low[of_open == band], high[of_open == band] = lowest, highest
+    low, high = np.minimum(low, 1.0) * predicted, np.maximum(high, 1.0) * predicted
+    floor = 0.0 if known.floors is None else known.floors
+    return np.maximum(low, np.minimum(floor, predicted)), high
+
+
+def _outer(ratios: Matrix) -> tuple[float, float]:
+    """The ends that hold 95 % of the errors and of one more (ranks of n + 1)."""
+    ordered, n = np.sort(ratios), len(ratios)
+    last = min(n, int(np.ceil(0.975 * (n + 1)))) - 1
+    first = max(1, int(np.floor(0.025 * (n + 1)))) - 1
+    return float(ordered[first]), float(ordered[last])

@@ -1,0 +1,139 @@
+"""Which pair is worth measuring (more): the expected value of sample information.
+
+What a decision is expected to lose through ignorance is the expected value of perfect information
+(Raiffa and Schlaifer 1961). Knowing one pair better can at most move the choice to one that is
+better on average given that pair. Of a batch of m samples on top of n, the expected cost given the
+pair moves by sqrt(m / (m + n)) of its whole way (moment matching after Heath, Manolopoulou and
+Baio, Medical Decision Making 38, 2018). Only p-median and covering are means over regions, so that
+one pair's part in them stands alone; for p-center the pair's draws are binned.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.siting.robustness import Resampled
+from pathbudget.analysis.siting.sampling import LEVEL_WEIGHTS, PROBABILITIES
+from pathbudget.analysis.siting.score import Columns, Score
+from pathbudget.analysis.siting.vocabulary import Aim
+
+Matrix = npt.NDArray[np.float64]
+
+MOST_CHOICES = 24
+"""Choices that compete: the ones that are best on average. Others win too seldom to matter."""
+
+BINS = 10
+
+PRIOR_SIZE = 1.0
+"""Samples that a guess about an unmeasured pair is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What measuring one pair is worth."""
+
+    row: int
+    column: int
+    reduction: float
+    """Expected reduction of the regret by the batch, in the unit of the value."""
+
+
+def worth_of_pairs(
+    resampled: Resampled, score: Score, tables: Matrix, sizes: Matrix, batch: int, worths: Matrix
+) -> list[Worth]:
+    """Every pair that a batch of samples would help, the most first.
+
+    `sizes` are the effective samples of each pair now (0: unmeasured), `worths` what one further
+    sample of a pair counts (its effective over its plain number; 1 where that is unknown).
+    """
+    order = np.argsort(resampled.values.mean(axis=0), kind="stable")[:MOST_CHOICES]
+    kept = sorted({0, *(int(index) for index in order)})
+    choices = [resampled.choices[index] for index in kept]
+    means = resampled.values[:, kept].mean(axis=0)
+    found: list[Worth] = []
+    for column in sorted({column for columns in choices for column in columns}):
+        having = [i for i, columns in enumerate(choices) if column in columns]
+        if len(having) == len(choices):
+            continue  # in every choice: it cannot tell them apart by itself
+        for row in np.flatnonzero(score.weights > 0):
+            way = _way(resampled, score, tables, (int(row), column), choices, having)
+            gain = batch * float(worths[row, column])
+            share = math.sqrt(gain / (gain + max(PRIOR_SIZE, float(sizes[row, column]))))
+            reduction = _reduction(means, way, share)
+            if reduction > 0:
+                found.append(Worth(int(row), column, reduction))
+    return sorted(found, key=lambda one: (-one.reduction, one.row, one.column))
+
+
+def _reduction(means: Matrix, way: Matrix, share: float) -> float:
+    """Least mean now, less the mean of the least once the pair is known better.
+
+    The recommended choice is the first. Where another has a smaller mean already, the difference is
+    not what measuring brings, so it is left out.
+    """
+    moved = means + share * way
+    levels = LEVEL_WEIGHTS @ moved.min(axis=1)
+    gain = float(means.min() - levels)
+    return gain if gain > 1e-9 * max(1.0, abs(float(means.min()))) else 0.0
+
+
+def _way(
+    resampled: Resampled,
+    score: Score,
+    tables: Matrix,
+    pair: tuple[int, int],
+    choices: Sequence[Columns],
+    having: Sequence[int],
+) -> Matrix:
+    """How far the expected value of each choice moves, per level of the pair's table: levels x
+    choices, 0 on average.
+    """
+    row, column = pair
+    way = np.zeros((len(PROBABILITIES), len(choices)))
+    levels = np.minimum(tables[row, column], resampled.drawn.max())
+    for index in having:
+        if score.aim is Aim.P_CENTER:
+            way[:, index] = _binned(resampled, pair, resampled.choices.index(choices[index]))
+            continue
+        others = [other for other in choices[index] if other != column]
+        beside = _others(resampled.drawn, score, row, choices[index], others)
+        way[:, index] = _paid(score, row, column, choices[index], levels, beside)
+    return way - LEVEL_WEIGHTS @ way
+
+
+def _others(
+    drawn: Matrix, score: Score, row: int, columns: Columns, others: Sequence[int]
+) -> Matrix:
+    """What the row pays where the pair is out of the question, draw by draw."""
+    if not others or columns in score.fixed:
+        return np.full(len(drawn), np.inf)
+    nearest: Matrix = drawn[:, row, list(others)].min(axis=1)
+    return nearest
+
+
+def _paid(
+    score: Score, row: int, column: int, columns: Columns, levels: Matrix, beside: Matrix
+) -> Matrix:
+    """Expected part of the row in the value, for each level of the pair."""
+    weight = float(score.weights[row])
+    shares = score.fixed.get(columns)
+    if shares is not None:
+        return weight * float(shares[row, column]) * levels
+    paid = np.minimum(levels[:, None], beside[None, :])
+    if score.aim is Aim.COVERING and score.limits is not None:
+        return weight * (paid > score.limits[row]).mean(axis=1)
+    mean: Matrix = weight * paid.mean(axis=1)
+    return mean
+
+
+def _binned(resampled: Resampled, pair: tuple[int, int], choice: int) -> Matrix:
+    """Mean value of a choice in the draws whose pair is about as large, per tabulated level."""
+    order = np.argsort(resampled.drawn[:, pair[0], pair[1]], kind="stable")
+    bins = np.array_split(resampled.values[order, choice], BINS)
+    centers = (np.arange(BINS) + 0.5) / BINS
+    means = np.array([float(part.mean()) for part in bins])
+    interpolated: Matrix = np.interp(np.array(PROBABILITIES), centers, means)
+    return interpolated
