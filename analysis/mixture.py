@@ -1,16 +1,19 @@
 """The quantile of traffic that is a mixture of connection modes.
 
-F(x) = sum of w_m F_m(x). The interval bounds every F_m at x by Clopper-Pearson, with the error
-shared out over the modes (Bonferroni), and inverts the weighted sums of the bounds. So it covers at
-least as often as it says, for any distributions.
+F(x) = sum of w_m F_m(x). What k of m independent samples below x say of F_m(x) is a beta
+distribution (that of Clopper and Pearson's limits); the weighted sum of these is taken as the beta
+distribution of the same mean and variance, and its limits are inverted. One mode alone has exactly
+the order statistics of any other line. Every mode counts with what its samples are worth: modes
+that swing together, because they share a path, are worth less (`intervals.timeline`).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import special
 
+from pathbudget.analysis.intervals.timeline import inflation
 from pathbudget.analysis.quantiles import Estimate, Values
 from pathbudget.analysis.request import Distribution
 
@@ -40,27 +43,37 @@ def mixture_estimate(
         return parts[0].distribution.estimate(p, confidence)
     grid = np.unique(np.concatenate([part.distribution.ordered for part in parts]))
     grid = grid[np.isfinite(grid)]
-    tail = (1 - confidence) / 2 / len(parts)
 
     def point(x: float) -> float:
         return sum(part.weight * part.share_below(x) for part in parts)
 
-    def upper(x: float) -> float:
-        return missing_weight + sum(part.weight * _upper_share(part, x, tail) for part in parts)
-
-    def lower(x: float) -> float:
-        return sum(part.weight * _lower_share(part, x, tail) for part in parts)
-
     value = first_reaching(grid, point, p)
-    low = 0.0 if upper(-1.0) >= p else first_reaching(grid, upper, p)
-    high = first_reaching(grid, lower, p)
+    limits = _Limits(parts, _sizes(parts, value, confidence), missing_weight, (1 - confidence) / 2)
+    low = 0.0 if limits.upper(-1.0) >= p else first_reaching(grid, limits.upper, p)
+    high = first_reaching(grid, limits.lower, p)
     return Estimate(
         value=value,
         low=min(low, value),
         high=max(high, value),
         n=sum(part.distribution.n for part in parts),
-        n_effective=sum(part.distribution.n_effective for part in parts),
+        n_effective=sum(limits.sizes),
     )
+
+
+def _sizes(parts: Sequence[Part], value: float, confidence: float) -> list[float]:
+    """What the samples of each part are worth at the quantile of the mixture."""
+    timed = [
+        (part.weight, part.distribution.timeline.scatter(value))
+        for part in parts
+        if part.distribution.timeline is not None
+    ]
+    shared = inflation(timed, confidence) if timed else 1.0
+    return [
+        max(1.0, part.distribution.n / shared)
+        if part.distribution.timeline is not None
+        else max(1.0, min(part.distribution.n, part.distribution.n_effective))
+        for part in parts
+    ]
 
 
 def first_reaching(grid: Values, rising: Callable[[float], float], p: float) -> float:
@@ -78,15 +91,42 @@ def first_reaching(grid: Values, rising: Callable[[float], float], p: float) -> 
     return float(grid[first]) if first < len(grid) else float("inf")
 
 
-def _upper_share(part: Part, x: float, tail: float) -> float:
-    """Clopper-Pearson upper limit of F(x), at the effective size."""
-    n = max(1.0, part.distribution.n_effective)
-    hits = part.share_below(x) * n
-    return 1.0 if hits >= n else float(special.betaincinv(hits + 1, n - hits, 1 - tail))
+@dataclass(slots=True)
+class _Limits:
+    """Limits of the share of the mixture below a value."""
+
+    parts: Sequence[Part]
+    sizes: list[float]
+    missing_weight: float
+    tail: float
+    _known: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = sum(part.weight for part in self.parts)
+
+    def upper(self, x: float) -> float:
+        """Largest share that is below `x`; what was not measured may all be."""
+        return self.missing_weight + self._limit(x, 1 - self.tail, one_more=1)
+
+    def lower(self, x: float) -> float:
+        """Smallest share that is below `x`."""
+        return self._limit(x, self.tail, one_more=0)
+
+    def _limit(self, x: float, tail: float, one_more: int) -> float:
+        """Quantile `tail` of the sum of the parts' beta distributions, scaled by their weights."""
+        mean = variance = 0.0
+        for part, size in zip(self.parts, self.sizes, strict=True):
+            n = part.distribution.n
+            rank = float(np.searchsorted(part.distribution.ordered, x, side="right")) + one_more
+            share = min(rank, n + 1) / (n + 1)
+            mean += part.weight * share
+            variance += part.weight**2 * share * (1 - share) / (size + 2)
+        return _beta_quantile(mean / self._known, variance / self._known**2, tail) * self._known
 
 
-def _lower_share(part: Part, x: float, tail: float) -> float:
-    """Clopper-Pearson lower limit of F(x), at the effective size."""
-    n = max(1.0, part.distribution.n_effective)
-    hits = part.share_below(x) * n
-    return 0.0 if hits <= 0 else float(special.betaincinv(hits, n - hits + 1, tail))
+def _beta_quantile(mean: float, variance: float, tail: float) -> float:
+    """Quantile of the beta distribution of that mean and variance; a certain mean is itself."""
+    if variance <= 0 or not 0 < mean < 1:
+        return min(1.0, max(0.0, mean))
+    both = mean * (1 - mean) / variance - 1
+    return float(special.betaincinv(mean * both, (1 - mean) * both, tail))

@@ -138,15 +138,28 @@ def _correlations(values: Values) -> Values:
     return products / products[0] if products[0] > 1e-9 * n else np.zeros(n)
 
 
+@functools.lru_cache(maxsize=65536)
 def widened_ranks(
     n: int, n_effective: float, p: float, confidence: float
 ) -> tuple[int, int | None]:
-    """`interval_ranks` of the effective size, mapped back outwards onto `n` samples."""
-    worth = max(1, min(n, math.floor(n_effective + 1e-9)))
-    lower, upper = interval_ranks(worth, p, confidence)
-    stretched_lower = 0 if lower == 0 else (lower - 1) * n // worth + 1
-    stretched_upper = None if upper is None else -(-upper * n // worth)
-    return stretched_lower, stretched_upper
+    """Ranks, among `n` samples, of the interval that `n_effective` independent ones would give.
+
+    The l-th of m independent values has a share below it that is beta distributed with l and
+    m + 1 - l, also for l and m that are no whole numbers; rank l of m is rank l (n + 1) / (m + 1)
+    of n, rounded outwards. For n_effective = n these are the ranks of `interval_ranks`. All that is
+    needed is these four numbers: counts from a database will do.
+    """
+    if abs(n_effective - n) <= 1e-9:
+        return interval_ranks(n, p, confidence)
+    size = max(1.0, n_effective)
+    tail = (1 - confidence) / 2
+    stretch = (n + 1) / (size + 1)
+    has_lower = (1 - p) ** size <= tail
+    lower = float(special.bdtrik(tail, size, p)) + 1 if has_lower else 0.0
+    has_upper = p**size <= tail
+    upper = float(special.bdtrik(1 - tail, size, p)) + 1 if has_upper else size + 1
+    last = math.ceil(upper * stretch - 1e-9)
+    return math.floor(lower * stretch + 1e-9), last if last <= n else None
 
 
 def estimate_quantile(
@@ -154,7 +167,7 @@ def estimate_quantile(
 ) -> Estimate:
     """Quantile `p` of sorted values with its interval; raises ValueError for no values."""
     n = len(ordered)
-    worth = float(n) if n_effective is None else min(n_effective, float(n))
+    worth = float(n) if n_effective is None or math.isinf(n_effective) else n_effective
     value = empirical_quantile(ordered, p)
     lower, upper = widened_ranks(n, worth, p, confidence)
     low = float(ordered[lower - 1]) if lower else 0.0

@@ -8,41 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pathbudget.analysis.distribution import Distribution, distribution_of
 from pathbudget.analysis.one_way_tracks import OneWayTracks
 from pathbudget.analysis.path_choice import PathSeries
-from pathbudget.analysis.quantiles import Estimate, Values, estimate_quantile
+from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.results import Carriage, Carrier, Direction, Mode
 from pathbudget.analysis.series import LOST
-from pathbudget.analysis.summary import autocorrelation
 from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads
 
+__all__ = ["Distribution", "RequestTimes", "distribution_of", "request_times", "uploaded"]
+
 KEPT_OPEN = (Mode.WARM, Mode.IDLE)
 """Modes without a set-up: their requests are made by the round trips."""
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """Sorted times in ns, +inf for requests that failed, and what they are worth."""
-
-    ordered: Values
-    n_effective: float
-
-    @property
-    def n(self) -> int:
-        """Number of requests."""
-        return len(self.ordered)
-
-    @property
-    def losses(self) -> int:
-        """How many of them failed."""
-        return int(np.count_nonzero(np.isinf(self.ordered)))
-
-    def estimate(self, p: float, confidence: float) -> Estimate:
-        """Quantile `p` with its interval."""
-        return estimate_quantile(
-            self.ordered, p, n_effective=self.n_effective, confidence=confidence
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +92,6 @@ def _way_back(round_trips: Track, one_way: OneWayTracks | None) -> Track:
     arrived = np.isfinite(track.values_ns)
     values = track.values_ns[arrived] / (2 if one_way is None else 1)
     return Track(track.sent_unix_ns[arrived], values, track.vantages[arrived])
-
-
-def distribution_of(track: Track) -> Distribution:
-    """The distribution of a track, without what is not known (NaN)."""
-    known = ~np.isnan(track.values_ns)
-    if not known.all():
-        track = Track(track.sent_unix_ns[known], track.values_ns[known], track.vantages[known])
-    return Distribution(np.sort(track.values_ns), autocorrelation(track)[1])
 
 
 def request_times(

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pathbudget.analysis.distribution import distribution_of
 from pathbudget.analysis.quantiles import (
     Values,
     empirical_quantile,
-    estimate_quantile,
     independent_size,
     loss_interval,
     widened_ranks,
@@ -16,15 +16,13 @@ from pathbudget.analysis.quantiles import (
 from pathbudget.analysis.request_results import Range
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.stream_results import Bounded
-from pathbudget.analysis.summary import autocorrelation, milliseconds
+from pathbudget.analysis.summary import milliseconds
 from pathbudget.analysis.track import Track
 
 
 def quantile_ms(track: Track, p: float, confidence: float) -> Bounded:
     """Quantile of durations, ns in and ms out; the track has at least one."""
-    found = estimate_quantile(
-        np.sort(track.values_ns), p, n_effective=autocorrelation(track)[1], confidence=confidence
-    )
+    found = distribution_of(track).estimate(p, confidence)
     return Bounded(
         value_ms=milliseconds(found.value),
         low_ms=milliseconds(found.low),

@@ -2,14 +2,11 @@
 
 import math
 
-import numpy as np
-
+from pathbudget.analysis.distribution import distribution_of
 from pathbudget.analysis.quantiles import (
     Estimate,
     Values,
     empirical_quantile,
-    estimate_quantile,
-    independent_size,
     lag_one_correlation,
     loss_interval,
 )
@@ -26,20 +23,15 @@ def milliseconds(value_ns: float) -> float | None:
     return None if math.isinf(value_ns) else value_ns / NS_PER_MS
 
 
-def autocorrelation(track: Track) -> tuple[float | None, float]:
-    """Lag-1 correlation within each vantage (mean, by samples), and what all samples are worth.
-
-    Neighbours in time are correlated where they share a path, so each vantage is judged alone and
-    the effective sizes add up.
-    """
-    total, worth, known = 0.0, 0.0, 0
+def autocorrelation(track: Track) -> float | None:
+    """Lag-1 correlation of ranks within each vantage, their mean by samples; None if undefined."""
+    total, known = 0.0, 0
     for _, values in track.by_vantage():
         correlation = lag_one_correlation(values)
-        worth += independent_size(values)
         if correlation is not None:
             total += correlation * len(values)
             known += len(values)
-    return (total / known if known else None), worth
+    return total / known if known else None
 
 
 def as_quantile(percentile: float, estimate: Estimate) -> Quantile:
@@ -57,9 +49,9 @@ def as_quantile(percentile: float, estimate: Estimate) -> Quantile:
 def summarise(series: Series, confidence: float = 0.95) -> Summary:
     """The summary of one series that has at least one sample."""
     track = series.track
-    ordered = np.sort(track.values_ns)
+    distribution = distribution_of(track)
+    ordered = distribution.ordered
     n, losses = track.n, track.losses
-    correlation, worth = autocorrelation(track)
     loss_low, loss_high = loss_interval(losses, n, confidence)
     return Summary(
         **series.key._asdict(),
@@ -71,15 +63,10 @@ def summarise(series: Series, confidence: float = 0.95) -> Summary:
         minimum_ms=milliseconds(float(ordered[0])),
         maximum_ms=milliseconds(float(ordered[n - losses - 1])) if losses < n else None,
         quantiles=tuple(
-            as_quantile(
-                percentile,
-                estimate_quantile(
-                    ordered, percentile / 100, n_effective=worth, confidence=confidence
-                ),
-            )
+            as_quantile(percentile, distribution.estimate(percentile / 100, confidence))
             for percentile in PERCENTILES
         ),
-        autocorrelation=correlation,
+        autocorrelation=autocorrelation(track),
         failures=dict(sorted(series.failures.items())),
         clock_sources=dict(sorted(series.clock_sources.items())),
         flags=dict(sorted(series.flags.items())),

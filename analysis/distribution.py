@@ -1,0 +1,59 @@
+"""The distribution of times with losses, and what its quantiles can be trusted for."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pathbudget.analysis.intervals.timeline import Timeline, few_worth, timeline_of, worth
+from pathbudget.analysis.quantiles import Estimate, Values, empirical_quantile, estimate_quantile
+from pathbudget.analysis.track import Track
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Sorted times in ns, +inf for requests that failed, and what they are worth."""
+
+    ordered: Values
+    n_effective: float
+    """For the median, or for all quantiles where there is no timeline."""
+    timeline: Timeline | None = field(default=None, repr=False, compare=False)
+    """The same times in their order; None where that is not known, or they are few."""
+
+    @property
+    def n(self) -> int:
+        """Number of requests."""
+        return len(self.ordered)
+
+    @property
+    def losses(self) -> int:
+        """How many of them failed."""
+        return int(np.count_nonzero(np.isinf(self.ordered)))
+
+    def worth(self, p: float, confidence: float = 0.95) -> float:
+        """How many independent requests would tell quantile `p` as well."""
+        if self.timeline is None:
+            return self.n_effective
+        scatter = self.timeline.scatter(empirical_quantile(self.ordered, p))
+        return worth(self.n, scatter, confidence)
+
+    def estimate(self, p: float, confidence: float) -> Estimate:
+        """Quantile `p` with its interval."""
+        size = self.worth(p, confidence)
+        found = estimate_quantile(self.ordered, p, n_effective=size, confidence=confidence)
+        return replace(found, n_effective=min(size, float(self.n)))
+
+
+def distribution_of(track: Track) -> Distribution:
+    """The distribution of a track, without what is not known (NaN)."""
+    known = ~np.isnan(track.values_ns)
+    if not known.all():
+        track = Track(track.sent_unix_ns[known], track.values_ns[known], track.vantages[known])
+    ordered = np.sort(track.values_ns)
+    if not track.n:
+        return Distribution(ordered, 0.0)
+    median = empirical_quantile(ordered, 0.5)
+    timeline = timeline_of(track, median)
+    if timeline is None:
+        return Distribution(ordered, few_worth(track))
+    size = worth(track.n, timeline.scatter(median), 0.95)
+    return Distribution(ordered, min(size, float(track.n)), timeline)
