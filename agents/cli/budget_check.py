@@ -198,12 +198,14 @@ def _located(outcome: "Outcome", policy: Path | None, catalogue: Path | None) ->
 
 def _from_root(file: Path) -> str:
     """A path from the root of the checkout, where the file is in it."""
+    from pathbudget.analysis.gate.subject_words import visible
+
     whole = file.absolute()
     roots = [Path(os.environ[name]) for name in ROOTS if os.environ.get(name)]
     for root in (*roots, Path.cwd()):
         with suppress(ValueError):
-            return whole.relative_to(root.absolute()).as_posix()
-    return whole.as_posix()
+            return visible(whole.relative_to(root.absolute()).as_posix())
+    return visible(whole.as_posix())
 
 
 def _write(wanted: dict[str, Path], outcome: "Outcome", evaluation: "Evaluation") -> None:

@@ -14,6 +14,8 @@ from pathbudget.analysis.gate.subject_words import subject_words
 from pathbudget.analysis.report.words import interval, ms
 from pathbudget.analysis.results import TierInfo, Verdict
 
+NO_LIMIT_BEFORE = "not to be compared: the baseline sets no upper limit"
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -31,8 +33,8 @@ def compare(before: Numbers, now: Numbers, tolerance_ms: float, stretch: float =
         return Comparison(Verdict.FAIL, f"slower by {_by(low, high)}")
     if high < -max(before.noise_floor_ms, now.noise_floor_ms):
         return Comparison(Verdict.PASS, f"quicker by {_by(-high, -low)}")
-    if low == -math.inf and high == math.inf:
-        return Comparison(Verdict.UNDECIDED, "not to be compared: no limit on either side")
+    if low == -math.inf:
+        return Comparison(Verdict.UNDECIDED, NO_LIMIT_BEFORE)
     if low > max(before.noise_floor_ms, now.noise_floor_ms):
         return Comparison(Verdict.PASS, f"slower by {_by(low, high)}, within the tolerance")
     return Comparison(Verdict.PASS, "not told apart")
@@ -68,7 +70,7 @@ def _compared(kept: Kept, quantity: Judged, rules: Rules, stretch: float) -> Che
         rule=Rule.REGRESSION,
         subject=quantity.subject,
         verdict=found.verdict,
-        # What cannot be compared is no regression; where a limit is missing, the line itself says.
+        # More samples of now would not decide what cannot be compared: another baseline would.
         effect=Effect.FAIL if found.verdict is Verdict.FAIL else Effect.PASS,
         severity=rules.severity,
         text=f"{subject_words(quantity.subject)}: {words}",

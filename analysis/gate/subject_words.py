@@ -6,6 +6,7 @@ import msgspec
 
 from pathbudget.analysis.gate.checks import Check, Subject
 from pathbudget.analysis.report.words import connections, percentile
+from pathbudget.analysis.results import Carrier
 
 
 def subject_words(subject: Subject) -> str:
@@ -19,7 +20,7 @@ def place_words(subject: Subject) -> str:
     if subject.whole:
         words.append("whole request")
     if subject.mode is not None:
-        words.append(connections(subject.transport or "", subject.mode))
+        words.append(connections(subject.transport or Carrier.TLS, subject.mode))
     if subject.percentile:
         words[-1] += f" {percentile(subject.percentile)}"
     if subject.prompt_bytes:

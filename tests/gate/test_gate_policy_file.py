@@ -72,7 +72,7 @@ def test_an_empty_file_is_the_gate_without_a_file() -> None:
             '\ntier_s = ["x"]',
             'line 2, tier_s: unknown key "tier_s"; expected "tiers" (did you mean',
         ),
-        ("[regresion]", 'line 1, regresion: unknown key "regresion"; expected "regression"'),
+        ("[regressions]", 'line 1, regressions: unknown key "regressions"; expected "regression"'),
         ("[tier.x]\nseverety = 1", 'line 2, tier.x.severety: unknown key "severety"'),
         ('[tier."a b"]\n\nalowance_ms = 1', "line 3, tier.a b.alowance_ms: unknown key"),
         ('undecided = "warn"', 'line 1, undecided: "warn" is unknown; expected one of pass, fail'),
