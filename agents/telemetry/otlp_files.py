@@ -225,7 +225,7 @@ def _behind_lengths(data: bytes, read_length: _ReadLength) -> list[tuple[int, in
         try:
             size, begin = read_length(data, at)
         except otlp_protobuf.WireError:
-            size, begin = len(data) - at + 1, at
+            return [*frames, (at, len(data) + 1)] if frames else []
         if size > LONGEST or (size and data[begin : begin + 1] not in (b"\n", b"")):
             return []
         at = begin + size
