@@ -4,7 +4,7 @@ Nothing of `analysis` is imported until it is used, so that an agent without num
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,22 +35,13 @@ def given_terms(
     Raises ConfigError for faults of a file, PathbudgetError where an extra is missing.
     """
     require("analysis", "numpy", "scipy")
-    terms: list[Term] = []
-    notes: list[str] = []
-    if files:
-        from pathbudget.analysis.whole_budget.term_files import read_terms
+    paths = [*files, *traces]
+    if not paths:
+        return Given()
+    from pathbudget.agents.telemetry.gather import gather
 
-        for path in files:
-            terms += read_terms(path)
-    if traces:
-        found = _of_traces(traces, span_map)
-        terms += found.terms
-        notes += found.notes
-    return Given(tuple(terms), tuple(notes))
-
-
-def _of_traces(traces: Iterable[Path], span_map: Path | None) -> Given:
-    raise NotImplementedError
+    gathered = gather(paths, span_map)
+    return Given(tuple(gathered.terms), gathered.notes)
 
 
 def measured_networks(

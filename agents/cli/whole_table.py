@@ -7,7 +7,14 @@ import typer
 
 from pathbudget.agents.cli.wording import harmless
 from pathbudget.analysis.report.words import bare_ms, figure, interval, ms, percentile, share
-from pathbudget.analysis.whole_budget.results import Combination, Deadline, WholeBudget, WholeTerm
+from pathbudget.analysis.whole_budget.results import (
+    Combination,
+    Deadline,
+    Figure,
+    WhatIf,
+    WholeBudget,
+    WholeTerm,
+)
 
 WIDTH = 80
 IN_FULL = 3
@@ -155,6 +162,54 @@ def _print_tier(budgets: Sequence[WholeBudget]) -> None:
         words = f"Assumed at the tier's allowance, not measured: {', '.join(assumed)}."
         typer.echo(textwrap.fill(words, WIDTH, initial_indent="  ", subsequent_indent="    "))
     typer.echo()
+
+
+def change_lines(found: Sequence[WhatIf]) -> list[str]:
+    """For each budget its place and a row per percentile: before, after, the change, verdicts."""
+    heads = ("", "before", "after", "interval", "change", "verdict")
+    rows: list[tuple[str, ...]] = []
+    places: dict[int, str] = {}
+    for one in found:
+        places[len(rows)] = _places(one)
+        for before, after in zip(one.before_figures, one.after_figures, strict=True):
+            judged = after.percentile == one.after.percentile
+            rows.append(
+                (
+                    f"  {percentile(after.percentile)}",
+                    bare_ms(before.value_ms),
+                    bare_ms(after.value_ms),
+                    _ends(after, sampled=bool(one.after.n)),
+                    _change(before, after),
+                    _verdicts(one) if judged else "",
+                )
+            )
+    head, *lines = columns(heads, rows, "<>>>><")
+    printed = [head]
+    for at, line in enumerate(lines):
+        printed += [places[at]] if at in places else []
+        printed.append(line)
+    return printed
+
+
+def _places(one: WhatIf) -> str:
+    """Where it is, and where the lever took it."""
+    moved = one.after.site != one.before.site
+    return place(one.before) + (harmless(f", then {one.after.site}") if moved else "")
+
+
+def _ends(one: Figure, *, sampled: bool) -> str:
+    return interval(one.low_ms, one.high_ms) if sampled else "-"
+
+
+def _change(before: Figure, after: Figure) -> str:
+    if before.value_ms is None or after.value_ms is None:
+        return "-"
+    return f"{after.value_ms - before.value_ms:+,.1f}"
+
+
+def _verdicts(one: WhatIf) -> str:
+    before, after = one.before.verdict, one.after.verdict
+    return str(after) if before == after else f"{before} to {after}"
 
 
 def columns(

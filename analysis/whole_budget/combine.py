@@ -26,8 +26,11 @@ from pathbudget.analysis.whole_budget.convolution import Convolution
 from pathbudget.analysis.whole_budget.groups import joined
 from pathbudget.analysis.whole_budget.terms import Term
 
-PARTS = 1000
+PARTS = 500
 """Into how many parts the bound divides the share of requests that may be slower."""
+
+FINE_ENOUGH = 5e-4
+"""What the grid may add, as a share of a quantile, before a finer one is made."""
 
 ROUNDING = 1e-9
 
@@ -36,7 +39,12 @@ class Sum:
     """The sum of independent terms: its share within a time, its quantiles, both with limits."""
 
     def __init__(
-        self, terms: Sequence[Distribution], confidence: float = 0.95, reach_ns: float | None = None
+        self,
+        terms: Sequence[Distribution],
+        confidence: float = 0.95,
+        reach_ns: float | None = None,
+        *,
+        p: float = 0.95,
     ) -> None:
         if not terms:
             raise ValueError("no terms, no sum")
@@ -45,7 +53,7 @@ class Sum:
         self._constant_ns = math.fsum(float(term.ordered[0]) for term in terms if is_constant(term))
         self._terms = tuple(terms)
         self._parts = [term for term in terms if not is_constant(term)]
-        self._worth = [max(1.0, part.n_effective) for part in self._parts]
+        self._worth = [worth_of(part, p, confidence) for part in self._parts]
         self.failing = 1 - math.prod(1 - term.losses / term.n for term in terms)
         """Share of the requests in which at least one term failed."""
         self._grid: Convolution | None = None
@@ -172,6 +180,17 @@ class Sum:
         return float(special.betaincinv(hits + 1, worth - hits, 1 - self._tail))
 
 
+def worth_of(term: Distribution, p: float, confidence: float) -> float:
+    """What a term's samples are worth in a sum: at the quantile or in the middle, whichever less.
+
+    A sum asks of each term how its times lie over all of their range.
+    """
+    if math.isinf(term.n_effective):
+        return math.inf
+    least = min(term.n_effective, term.worth(p, confidence), term.worth(0.5, confidence))
+    return max(1.0, min(least, term.n))
+
+
 def is_constant(term: Distribution) -> bool:
     """Whether it is one number that nobody sampled: an allowance."""
     return math.isinf(term.n_effective) and bool(term.ordered[0] == term.ordered[-1] < math.inf)
@@ -194,14 +213,14 @@ def sum_of(
     also_ns: float = 0.0,
 ) -> Sum:
     """The sum on the finest grid that still holds quantile `p`, its interval and `also_ns`."""
-    coarse = Sum(terms, confidence)
+    coarse = Sum(terms, confidence, p=p)
     if not coarse.rounding_ns:
         return coarse
     found = coarse.estimate(p)
     ends = [end for end in (found.value, found.high) if math.isfinite(end)]
-    if not ends:
+    if not ends or coarse.rounding_ns <= FINE_ENOUGH * min(ends):
         return coarse
-    fine = Sum(terms, confidence, max(*ends, also_ns) + coarse.rounding_ns)
+    fine = Sum(terms, confidence, max(*ends, also_ns) + coarse.rounding_ns, p=p)
     return fine if fine.rounding_ns < coarse.rounding_ns else coarse
 
 
@@ -238,15 +257,18 @@ def guaranteed_bound(terms: Sequence[Distribution], p: float, *, confidence: flo
 
     P(sum > that) <= sum P(X_i > Q_i(u_i)) <= 1 - p whatever the dependence (Boole; for two terms no
     smaller bound holds: Makarov 1981, Rueschendorf 1982). The shares are multiples of (1 - p) /
-    1000, found exactly by dynamic programming. Raises ValueError for no terms.
+    500, found exactly by dynamic programming. Raises ValueError for no terms.
     """
     if not terms:
         raise ValueError("no terms, no bound")
     unit = (1 - p) / PARTS
     shares: Values = 1 - unit * np.arange(PARTS + 1, dtype=np.float64)
-    spent = _cheapest([_quantiles(term, shares) for term in terms])
-    exact = [1.0 if is_constant(t) else float(shares[i]) for t, i in zip(terms, spent, strict=True)]
-    each = 1 - (1 - confidence) / len(terms)
+    varying = [place for place, term in enumerate(terms) if not is_constant(term)]
+    exact = [1.0] * len(terms)
+    costs = [_quantiles(terms[place], shares) for place in varying]
+    for place, spent in zip(varying, _cheapest(costs), strict=True):
+        exact[place] = float(shares[spent])
+    each = 1 - (1 - confidence) / max(1, len(varying))
     high = (_upper_end(term, u, each) for term, u in zip(terms, exact, strict=True))
     value = math.fsum(
         float(_quantiles(term, np.array([u]))[0]) for term, u in zip(terms, exact, strict=True)
@@ -262,6 +284,8 @@ def _quantiles(term: Distribution, shares: Values) -> Values:
 
 def _cheapest(costs: Sequence[Values]) -> list[int]:
     """How many parts each term gets, all of them together `PARTS`, at the smallest sum."""
+    if not costs:
+        return []
     total, chosen = costs[0], [np.arange(PARTS + 1)]
     for cost in costs[1:]:
         # own[j, i]: this term gets i of j parts
@@ -286,5 +310,5 @@ def _upper_end(term: Distribution, share: float, confidence: float) -> float:
     if share >= 1:
         return math.inf
     both = 1 - 2 * (1 - confidence)
-    _, upper = widened_ranks(term.n, term.n_effective, share, both)
+    _, upper = widened_ranks(term.n, min(term.worth(share), term.n), share, both)
     return math.inf if upper is None else float(term.ordered[upper - 1])

@@ -54,6 +54,12 @@ class Convolution:
         return mass
 
     @functools.cached_property
+    def _occupied(self) -> list[tuple[npt.NDArray[np.intp], Values]]:
+        """For each summand the places that have a share, and their shares."""
+        places = [np.flatnonzero(mass) for mass in self.masses]
+        return [(at, mass[at]) for at, mass in zip(places, self.masses, strict=True)]
+
+    @functools.cached_property
     def _spectra(self) -> list[npt.NDArray[np.complex128]]:
         size = 1 << (2 * self.cells - 1).bit_length()
         return [np.fft.rfft(mass, size) for mass in self.masses]
@@ -109,9 +115,10 @@ class Convolution:
         if place < 0:
             return [0.0] * len(self.masses)
         found: list[float] = []
-        for mass, rest in zip(self.masses, self.rests, strict=True):
-            given = rest[place::-1]
-            mean = float(mass[: place + 1] @ given)
-            square = float(mass[: place + 1] @ (given * given))
+        for (places, shares), rest in zip(self._occupied, self.rests, strict=True):
+            until = int(np.searchsorted(places, place, side="right"))
+            given = rest[place - places[:until]]
+            products = shares[:until] * given
+            mean, square = float(products.sum()), float((products * given).sum())
             found.append(max(0.0, square - mean * mean))
         return found

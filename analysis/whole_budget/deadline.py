@@ -39,7 +39,7 @@ def deadline_of(groups: Sequence[Group], whole: Sum, request: "Request") -> Dead
     if at is None:
         return None
     own = groups[at[0]].terms[at[1]].distribution
-    quantile = Sum([own], request.confidence).estimate(request.p).value
+    quantile = Sum([own], request.confidence, p=request.p).estimate(request.p).value
     stretch = Anatomy(tuple(groups), whole).stretch(*at, request.p, request.target_ns)
     safe = _safe_stretch(groups, at, stretch, request)
     hard, hard_safe = _hard(groups, at, request)
@@ -69,7 +69,7 @@ def _safe_stretch(
         changed = list(groups)
         changed[at[0]] = _stretched(groups[at[0]], at[1], factor)
         distributions = [group.distribution for group in changed]
-        high = Sum(distributions, request.confidence).estimate(request.p).high
+        high = Sum(distributions, request.confidence, p=request.p).estimate(request.p).high
         return high <= request.target_ns
 
     if holds(stretch):

@@ -1,5 +1,6 @@
 """Terms that are known request by request, joined before anything is said of their sum."""
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ MODEL_IDS = "model:"
 NETWORK = (TermName.NETWORK_IN, TermName.NETWORK_OUT)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """One summand of the whole: terms whose times belong to the same requests, entry by entry."""
 
@@ -28,15 +29,18 @@ class Group:
     left_out: int = 0
     """Requests that had some of the terms and not all."""
 
-    @property
+    @functools.cached_property
     def sums_ns(self) -> Values:
         """The terms of each request added up; +inf where one of them failed."""
         total: Values = np.sum(self.values_ns, axis=0)
         return total
 
-    @property
+    @functools.cached_property
     def distribution(self) -> Distribution:
-        """The sums in their order, with what they are worth."""
+        """The sums in their order, with what they are worth: by their order in time if known."""
+        alike = all(term.requests == self.terms[0].requests for term in self.terms)
+        if alike and math.isfinite(self.n_effective):
+            return self.terms[0].distribution_of(self.sums_ns)
         return Distribution(np.sort(self.sums_ns), self.n_effective)
 
 

@@ -75,6 +75,8 @@ class _Requests:
     incoming: Values
     outgoing: Values
     worth: float
+    track: Track | None = None
+    """Their sums in order of time; None for a mixture, which has no order."""
     note: str = ""
 
 
@@ -198,7 +200,7 @@ def _split(total: Track, outgoing: Values, note: str) -> _Requests | None:
     back = np.where(failed, np.inf, back)
     incoming = np.where(failed, np.inf, values - np.where(failed, 0.0, back))
     kept = Track(total.sent_unix_ns[known], incoming + back, total.vantages[known])
-    return _Requests(incoming, back, distribution_of(kept).n_effective, note)
+    return _Requests(incoming, back, distribution_of(kept).n_effective, kept, note)
 
 
 def _mixed(
@@ -258,6 +260,7 @@ def _as_terms(
             n_effective=requests.worth,
             requests=ids,
             origin=origin,
+            track=requests.track,
         )
 
     return NetworkTerms(

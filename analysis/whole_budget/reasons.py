@@ -29,6 +29,9 @@ class Judged:
     assumed: tuple[str, ...]
     terms: int
     fewest: str
+    """The sampled term whose samples are worth the least."""
+    fewest_n: int
+    fewest_worth: float
 
 
 def judged(asked: Judged) -> tuple[WholeVerdict, str]:
@@ -103,10 +106,10 @@ def _open(asked: Judged) -> str:
                 f"{_label(asked)} has no upper limit: it needs each term at a higher percentile "
                 "than its samples reach."
             )
-        if estimate.n_effective < needed:
+        if asked.fewest_worth < needed:
             return (
-                f"{_label(asked)} has no upper limit: {asked.fewest} has {estimate.n} samples, "
-                f"worth {math.floor(estimate.n_effective)}; {needed} are needed "
+                f"{_label(asked)} has no upper limit: {asked.fewest} has {asked.fewest_n} "
+                f"samples, worth {math.floor(asked.fewest_worth)}; {needed} are needed "
                 f"({_interval(asked)})."
             )
         return (

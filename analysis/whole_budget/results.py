@@ -136,6 +136,7 @@ class WhatIf(Result, frozen=True):
     """One lever, or several together: what the whole is with it, and what that rests on."""
 
     lever: str
+    """As it was written: ``prefix-cache=0.6``."""
     title: str
     before: WholeBudget
     after: WholeBudget

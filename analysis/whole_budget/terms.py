@@ -6,14 +6,17 @@
 All times are float64 nanoseconds; a request that failed is +inf, as everywhere in the analysis.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values
-from pathbudget.analysis.request import Distribution
+from pathbudget.analysis.request import Distribution, distribution_of
+from pathbudget.analysis.track import Track
 
 
 class TermName(StrEnum):
@@ -72,11 +75,27 @@ class Term:
     scope: Scope = Scope()
     sent_unix_ns: tuple[int, ...] = field(default=(), repr=False)
     """Parallel to `values_ns`, where known: for block lengths and busy hours."""
+    track: Track | None = field(default=None, repr=False)
+    """When and from which vantage each was sent, in order of time; of our own probes."""
 
     @property
     def distribution(self) -> Distribution:
         """The values sorted, with what they are worth."""
-        return Distribution(np.sort(self.values_ns), self.n_effective)
+        return self.distribution_of(self.values_ns)
+
+    def distribution_of(self, values_ns: Values) -> Distribution:
+        """Of other values of the same requests: what they are worth by their order in time."""
+        if len(values_ns) == len(self.values_ns) and math.isfinite(self.n_effective):
+            if self.track is not None:
+                return distribution_of(replace(self.track, values_ns=values_ns))
+            if self.sent_unix_ns:
+                return distribution_of(_in_time(np.array(self.sent_unix_ns), values_ns))
+        return Distribution(np.sort(values_ns), self.n_effective)
+
+
+def _in_time(sent: npt.NDArray[np.int64], values: Values) -> Track:
+    order = np.argsort(sent, kind="stable")
+    return Track(sent[order], values[order], np.zeros(len(sent), dtype=np.int64))
 
 
 Terms = Mapping[TermName, Term]

@@ -17,6 +17,7 @@ from pathbudget.analysis.whole_budget.combine import (
     is_constant,
     sum_of,
     sum_of_quantiles,
+    worth_of,
 )
 from pathbudget.analysis.whole_budget.deadline import deadline_of
 from pathbudget.analysis.whole_budget.groups import NETWORK, Group, grouped
@@ -128,6 +129,7 @@ class _Whole:
         terms = self._terms()
         first = first_to_fix(terms)
         assumed = tuple(term.name for term in terms if term.source == TermSource.TIER)
+        fewest, count, worth = self._fewest()
         asked = Judged(
             request=request,
             estimate=estimate,
@@ -135,7 +137,9 @@ class _Whole:
             failing=self.sum.failing,
             assumed=assumed,
             terms=len(terms),
-            fewest=self._fewest(),
+            fewest=fewest,
+            fewest_n=count,
+            fewest_worth=worth,
         )
         verdict, reason = judged(asked)
         return WholeBudget(
@@ -169,7 +173,7 @@ class _Whole:
     def _breach(self) -> tuple[float, float, float]:
         """Share above the target with its interval; by the bound from nothing to what is sure."""
         share, low, high = self.sum.slower(self.request.target_ns)
-        if self.combine is not Combine.BOUND:
+        if self.combine is not Combine.BOUND or not self.sum.n:
             return share, low, high
         return share, 0.0, self._largest_breach()
 
@@ -213,7 +217,7 @@ class _Whole:
         relief: float,
     ) -> WholeTerm:
         request = self.request
-        own = Sum([term.distribution], request.confidence).estimate(request.p)
+        own = Sum([term.distribution], request.confidence, p=request.p).estimate(request.p)
         known = term.values_ns[np.isfinite(term.values_ns)]
         headroom = None if stretch is None else (stretch - 1) * own.value
         return WholeTerm(
@@ -265,14 +269,17 @@ class _Whole:
         whole = self.sum if groups is self.groups else self._sum(groups)
         return whole.estimate(self.request.p)
 
-    def _fewest(self) -> str:
-        """The sampled term whose samples are worth the least; empty for none."""
-        sampled = [group for group in self.groups if math.isfinite(group.n_effective)]
-        least = min(sampled, key=lambda group: group.n_effective, default=None)
-        if least is None:
-            return ""
-        names = [term.name for term in least.terms]
-        return BOTH_WAYS if set(names) == set(NETWORK) else " and ".join(names)
+    def _fewest(self) -> tuple[str, int, float]:
+        """The sampled term whose samples are worth the least, how many, and what they are worth."""
+        request = self.request
+        least: tuple[str, int, float] = ("", 0, math.inf)
+        for group in self.groups:
+            worth = worth_of(group.distribution, request.p, request.confidence)
+            if worth < least[2]:
+                names = [term.name for term in group.terms]
+                name = BOTH_WAYS if set(names) == set(NETWORK) else " and ".join(names)
+                least = name, group.distribution.n, worth
+        return least
 
     def _left_out(self) -> list[str]:
         return [
@@ -305,7 +312,7 @@ def _bounded(groups: Sequence[Group], bound: Bound, p: float, confidence: float)
     terms = [group.distribution for group in groups]
     constant = math.fsum(float(term.ordered[0]) for term in terms if is_constant(term))
     sampled = [term for term in terms if not is_constant(term)]
-    lows = [Sum([term], confidence).estimate(p).low for term in sampled]
+    lows = [Sum([term], confidence, p=p).estimate(p).low for term in sampled]
     low = constant + max(lows, default=0.0)
     worth = min((term.n_effective for term in sampled), default=math.inf)
     n = min((term.n for term in sampled if math.isfinite(term.n_effective)), default=0)
