@@ -26,6 +26,7 @@ COMMANDS: tuple[str, ...] = (
     "report",
     "routes",
     "budget",
+    "sites",
     "telemetry",
     "catalogue",
     "bgp",
