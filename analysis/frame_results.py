@@ -26,6 +26,7 @@ from pathbudget.analysis.results import (
 )
 from pathbudget.analysis.routes.model import Estimate, PathSeries, Window
 from pathbudget.analysis.routes.route_report import RouteReport
+from pathbudget.analysis.whole_budget.results import WholeBudget, WholeTerm
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -97,18 +98,32 @@ def recommendations_frame(evaluation: Evaluation) -> pd.DataFrame:
 
 def assignments_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per region of each recommendation: which site serves it, and at what cost."""
-    frames: list[pd.DataFrame] = []
-    for one in evaluation.recommendations:
-        frame = _frame(one.assignments, Assignment)
-        frame.insert(0, "tier", pd.Series(one.tier, index=frame.index, dtype="string"))
-        frame.insert(1, "objective", pd.Series(str(one.objective), frame.index, dtype="string"))
-        frame.insert(2, "k", pd.Series(one.k, index=frame.index, dtype="int64"))
-        frame["cost_ms"] = frame["cost_ms"].fillna(np.inf)
-        frames.append(frame)
-    if not frames:
-        empty = _frame((), Assignment)
-        return empty.assign(tier="", objective="", k=0).iloc[:0]
-    return pd.concat(frames, ignore_index=True)
+    rows = [(one, its) for one in evaluation.recommendations for its in one.assignments]
+    frame = _frame([its for _, its in rows], Assignment)
+    frame.insert(0, "tier", pd.Series([one.tier for one, _ in rows], dtype="string"))
+    aims = [str(one.objective) for one, _ in rows]
+    frame.insert(1, "objective", pd.Series(aims, dtype="string"))
+    frame.insert(2, "k", pd.Series([one.k for one, _ in rows], dtype="int64"))
+    frame["cost_ms"] = frame["cost_ms"].fillna(np.inf)
+    return frame
+
+
+def whole_budgets_frame(budgets: Iterable[WholeBudget]) -> pd.DataFrame:
+    """One row per whole budget (`Evaluation.whole_budgets`, or any others)."""
+    frame = _frame(list(budgets), WholeBudget)
+    for name in ("value_ms", "low_ms", "high_ms"):
+        frame[name] = frame[name].fillna(np.inf)
+    return frame
+
+
+def whole_terms_frame(budgets: Iterable[WholeBudget]) -> pd.DataFrame:
+    """One row per term of each whole budget; `contribution_ms` of all adds up to its value."""
+    rows = [(one, term) for one in budgets for term in one.terms]
+    frame = _frame([term for _, term in rows], WholeTerm).rename(columns={"name": "term"})
+    for at, name in enumerate(("tier", "region", "site")):
+        words = [getattr(one, name) for one, _ in rows]
+        frame.insert(at, name, pd.Series(words, dtype="string"))
+    return frame
 
 
 def findings_frame(evaluation: Evaluation) -> pd.DataFrame:

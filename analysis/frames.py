@@ -28,6 +28,8 @@ from pathbudget.analysis.frame_results import (
     pairs_frame,
     recommendations_frame,
     summaries_frame,
+    whole_budgets_frame,
+    whole_terms_frame,
 )
 from pathbudget.analysis.frame_store import StoredSamples, stored_samples
 
@@ -49,4 +51,6 @@ __all__ = [
     "samples_frame",
     "stored_samples",
     "summaries_frame",
+    "whole_budgets_frame",
+    "whole_terms_frame",
 ]
