@@ -17,6 +17,9 @@ ROUNDS = 12
 REACH_MS = 64.0
 """Round trip of light over which the inflation of two region pairs is still alike (6,500 km)."""
 
+SHORTEST_MS = 0.5
+"""Light floors below this are put to it: two places in one metro have a last mile, too."""
+
 NEAR_MS = 3.0
 """Added before a logarithm is taken: what the last mile costs, where the fibre is short."""
 
@@ -25,8 +28,8 @@ def floor_times_inflation(known: Known) -> Matrix:
     """The light floor times the median inflation of the known pairs."""
     floors = _floors(known)
     pairs = known.pairs
-    inflation = float(np.median(known.costs[pairs] / np.maximum(floors[pairs], 0.5)))
-    return np.maximum(floors, 0.5) * inflation
+    inflation = float(np.median(known.costs[pairs] / np.maximum(floors[pairs], SHORTEST_MS)))
+    return np.maximum(floors, SHORTEST_MS) * inflation
 
 
 def fibre_terms(known: Known) -> Matrix:
@@ -34,7 +37,7 @@ def fibre_terms(known: Known) -> Matrix:
     floors = _floors(known)
     true = np.maximum(known.costs, 1.0)
     fitted = _terms(known, known.costs, [np.ones_like(floors), floors], 1 / true, 0.02)
-    return np.maximum(fitted, floors)
+    return np.maximum(fitted, np.maximum(floors, SHORTEST_MS))
 
 
 def zones(known: Known) -> Matrix:
@@ -51,7 +54,7 @@ def zones(known: Known) -> Matrix:
     fitted = np.exp(_terms(known, logs, curve, np.ones_like(logs), 0.5))
     reach = [_there(one) / REACH_MS for one in (known.region_floors, known.site_floors)]
     left = smoothed(known, fitted, *reach)
-    return np.maximum(fitted * left, floors)
+    return np.maximum(fitted * left, np.maximum(floors, 0.01))
 
 
 def _floors(known: Known) -> Matrix:

@@ -1,0 +1,327 @@
+"""How much worse sites are chosen when most of the measurements are missing.
+
+    python benchmarks/siting_regret.py DATA [--trials 10] [--seed 1] [--only azure]
+
+DATA is a folder of latency matrices that others measured (data/rtt_matrix). In every trial some
+nodes are candidate sites and the others regions with log-normal weights. 30 % of the pairs are
+hidden, and of the samples of the others 99 %. The recommendation (k = 1, 2, 3) is made on what is
+left by the product's own code: lines with intervals, filled pairs, exact choice. Regret is what it
+costs more, in the full matrix, than the best choice of the full matrix.
+
+A matrix that has one number per pair is taken as the medians of campaigns of 10,000 samples, with
+an exponential tail of 3 % of the round trip on average, pair by pair different; 100 samples are
+left. Of the matrices with a history (IBM: weeks, Seattle: slices) a campaign draws 10,000 times
+from the pair's own history, and 100 draws are left; ``-single`` keeps one single value of the
+history, which is 1 % of it.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import tarfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.quantiles import estimate_quantile
+from pathbudget.analysis.results import RegionInfo, SiteInfo
+from pathbudget.analysis.siting.decide import decide
+from pathbudget.analysis.siting.fill_scene import known_rows, with_filling
+from pathbudget.analysis.siting.filling import WITH_COORDINATES, WITHOUT, Filling, applicable, fill
+from pathbudget.analysis.siting.scene import Row, Scene, empty_scene, put
+from pathbudget.analysis.siting.wishes import Wishes
+
+Matrix = npt.NDArray[np.float64]
+Draw = Callable[[int, int, np.random.Generator], Matrix]
+
+HIDDEN_PAIRS = 0.3
+LEFT = 100
+MOST_REGIONS, MOST_SITES = 80, 16
+SIZES = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One full matrix (``nan`` where nobody measured), and how a pair is sampled."""
+
+    name: str
+    truth: Matrix
+    draw: Draw
+    spots: tuple[tuple[float, float], ...] | None = None
+
+
+def worlds(folder: Path) -> Iterator[World]:
+    """Every matrix that is given."""
+    truth, spots = azure(folder)
+    yield World("azure", truth, tail_of(truth), spots)
+    yield World("azure, coordinates unknown", truth, tail_of(truth))
+    truth = planetlab(folder)
+    yield World("planetlab", truth, tail_of(truth))
+    for name, history in (("seattle", seattle(folder)), ("ibm", ibm(folder))):
+        with np.errstate(all="ignore"):
+            middle = np.full(history.shape[1:], np.nan)
+            some = ~np.isnan(history).all(axis=0)
+            middle[some] = np.nanmedian(history[:, some], axis=0)
+        np.fill_diagonal(middle, np.nan)
+        yield World(name, middle, history_of(history, LEFT))
+        yield World(f"{name}-single", middle, history_of(history, 1))
+    truth = aptos(folder)
+    yield World("aptos", truth, tail_of(truth))
+
+
+def tail_of(truth: Matrix) -> Draw:
+    """Samples whose median is the given number, with an exponential tail of its own size."""
+    scale = truth * 0.03 * np.random.default_rng(7).lognormal(0, 0.5, truth.shape)
+
+    def draw(i: int, j: int, rng: np.random.Generator) -> Matrix:
+        tail = scale[i, j] * (rng.exponential(1.0, LEFT) - np.log(2))
+        return np.maximum(truth[i, j] + tail, 0.01)
+
+    return draw
+
+
+def history_of(history: Matrix, left: int) -> Draw:
+    """Samples of a pair's own history."""
+
+    def draw(i: int, j: int, rng: np.random.Generator) -> Matrix:
+        values = history[:, i, j]
+        picked: Matrix = rng.choice(values[~np.isnan(values)], left)
+        return picked
+
+    return draw
+
+
+def azure(folder: Path) -> tuple[Matrix, tuple[tuple[float, float], ...]]:
+    """50 regions, one row without a column; coordinates beside them."""
+    with (folder / "azure_p50_2026.csv").open(encoding="utf-8") as file:
+        (_, *names), *lines = list(csv.reader(file))
+    table = {
+        line[0]: [float(cell) if cell.strip() else np.nan for cell in line[1:]] for line in lines
+    }
+    known = [name for name in names if name in table]
+    columns = [names.index(name) for name in known]
+    places = json.loads((folder / "azure_region_coordinates.json").read_text("utf-8")).values()
+    by_name = {place["displayName"]: (place["lat"], place["lon"]) for place in places}
+    truth = np.array([np.array(table[name])[columns] for name in known])
+    return truth, tuple(by_name[name] for name in known)
+
+
+def planetlab(folder: Path) -> Matrix:
+    """490 nodes, 0 where a pair is missing."""
+    with gzip.open(folder / "planetlab_490_slice1.tsv.gz", "rt") as file:
+        truth = np.array([[float(cell) for cell in line.split()] for line in file if line.strip()])
+    return np.where(truth > 0, truth, np.nan)
+
+
+def seattle(folder: Path) -> Matrix:
+    """Slices x 99 x 99, in seconds."""
+    slices: list[Matrix] = []
+    with tarfile.open(folder / "seattle_99_slices_a.tar.gz") as archive:
+        for member in sorted(archive.getmembers(), key=lambda one: one.name):
+            content = archive.extractfile(member)
+            if content is not None:
+                lines = content.read().decode().strip().split("\n")
+                slices.append(np.array([[float(cell) for cell in line.split()] for line in lines]))
+    history = np.array(slices) * 1000
+    return np.where(history > 0, history, np.nan)
+
+
+def ibm(folder: Path) -> Matrix:
+    """Weeks x 10 x 10 between regions (their zones were renamed, so they are left out)."""
+    weeks: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    with gzip.open(folder / "ibm_cloud_weekly_2023_2026.csv.gz", "rt") as file:
+        for row in csv.DictReader(file):
+            if row["kind"] == "region" and row["avg_ms"]:
+                weeks[row["window_end"]][row["src"], row["dst"]] = float(row["avg_ms"])
+    names = sorted({name for week in weeks.values() for pair in week for name in pair})
+    return np.array(
+        [[[week.get((a, b), np.nan) for b in names] for a in names] for week in weeks.values()]
+    )
+
+
+def aptos(folder: Path) -> Matrix:
+    """6 regions of two clouds."""
+    with (folder / "aptos_six_region_link_stats.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = sorted({row["sending_region"] for row in rows})
+    truth = np.full((len(names), len(names)), np.nan)
+    for row in rows:
+        at = names.index(row["sending_region"]), names.index(row["receiving_region"])
+        truth[at] = float(row["avgrtt"])
+    return truth
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the trials of one world gave."""
+
+    regret: list[float]
+    blind: list[float]
+    """Regret without any filling: measured pairs alone."""
+    errors: dict[str, list[float]]
+    """Median relative error at the hidden pairs, by model; of the chosen one under ``chosen``."""
+    inside: list[float]
+    """Share of hidden pairs inside their 95 % interval."""
+
+
+def run(world: World, trials: int, seed: int) -> Tally:
+    """All trials of one world."""
+    rng = np.random.default_rng(seed)
+    tally = Tally([], [], defaultdict(list), [])
+    for _ in range(trials):
+        trial(world, rng, tally)
+    return tally
+
+
+def trial(world: World, rng: np.random.Generator, tally: Tally) -> None:
+    """Hide, fill, choose, compare."""
+    nodes = len(world.truth)
+    order = rng.permutation(nodes)
+    sites = order[: min(MOST_SITES, nodes // 2 if nodes < 12 else nodes // 3)]
+    regions = order[len(sites) :][:MOST_REGIONS]
+    truth = world.truth[np.ix_(regions, sites)]
+    hidden = rng.random(truth.shape) < HIDDEN_PAIRS
+    scene = seen(world, regions, sites, hidden, rng)
+    filling = filled(scene, tally, truth)
+    for k in SIZES:
+        best = cost(truth, scene.weights, choice(full(scene, truth), k))
+        tally.blind.append(cost(truth, scene.weights, choice(scene, k)) / best - 1)
+        if filling is not None:
+            guessed = with_filling(scene, filling)
+            tally.regret.append(cost(truth, scene.weights, choice(guessed, k)) / best - 1)
+        else:
+            tally.regret.append(tally.blind[-1])
+
+
+def seen(
+    world: World,
+    regions: npt.NDArray[np.intp],
+    sites: npt.NDArray[np.intp],
+    hidden: npt.NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> Scene:
+    """What is left of the measurements, as lines with intervals."""
+    weights = rng.lognormal(0, 1, len(regions))
+    rows = tuple(
+        Row(
+            RegionInfo(name=f"r{i}", title="", weight=float(w), vantages=(), **place(world, node)),
+            "t",
+            1.0,
+            None,
+        )
+        for i, (node, w) in enumerate(zip(regions, weights, strict=True))
+    )
+    candidates = tuple(
+        SiteInfo(
+            name=f"s{j:03}",
+            title="",
+            operator="",
+            metro="",
+            price_per_month=None,
+            capacity=None,
+            targets=(),
+            **place(world, node),
+        )
+        for j, node in enumerate(sites)
+    )
+    scene = empty_scene(rows, candidates, 50.0)
+    for i, j in zip(*np.nonzero(~hidden), strict=True):
+        if not np.isnan(world.truth[regions[i], sites[j]]):
+            samples = np.sort(world.draw(int(regions[i]), int(sites[j]), rng))
+            found = estimate_quantile(samples, 0.5)
+            put(scene, (int(i), int(j)), (found.value, found.low, found.high), found.n)
+    return scene
+
+
+def place(world: World, node: int) -> dict[str, float | None]:
+    """Coordinates of a node."""
+    latitude, longitude = (None, None) if world.spots is None else world.spots[node]
+    return {"latitude": latitude, "longitude": longitude}
+
+
+def full(scene: Scene, truth: Matrix) -> Scene:
+    """The scene with everything known exactly."""
+    known = empty_scene(scene.rows, scene.sites, 50.0)
+    for i, j in zip(*np.nonzero(~np.isnan(truth)), strict=True):
+        put(known, (int(i), int(j)), (truth[i, j], truth[i, j], truth[i, j]), 1)
+    return known
+
+
+def filled(scene: Scene, tally: Tally, truth: Matrix) -> Filling | None:
+    """The filling that is used; the errors of all models are noted."""
+    known, scarce = known_rows(scene, np.arange(len(scene.rows)))
+    best = fill(known, scarce=scarce)
+    if isinstance(best, str):
+        return None
+    hidden = np.isnan(scene.value) & ~np.isnan(truth)
+    names = [*WITH_COORDINATES, *WITHOUT] if known.has_places else [*WITHOUT]
+    for name in names:
+        off = np.abs(applicable(known)[name](known) - truth)[hidden] / truth[hidden]
+        tally.errors[name].append(float(np.median(off)))
+    there = hidden & best.filled
+    tally.errors["chosen"].append(
+        float(np.median(np.abs(best.values - truth)[there] / truth[there]))
+    )
+    tally.inside.append(float(np.mean(((truth >= best.low) & (truth <= best.high))[there])))
+    return best
+
+
+def choice(scene: Scene, k: int) -> tuple[int, ...]:
+    """The product's choice."""
+    decision = decide(scene, Wishes(k=min(k, len(scene.sites))), robust=False)
+    return tuple(int(name[1:]) for name in decision.sites)
+
+
+def cost(truth: Matrix, weights: Matrix, columns: tuple[int, ...]) -> float:
+    """Mean over the regions that the full matrix knows a way for."""
+    nearest = np.nanmin(np.where(np.isnan(truth), np.inf, truth)[:, list(columns)], axis=1)
+    known = np.isfinite(nearest)
+    return float(weights[known] @ nearest[known] / weights[known].sum())
+
+
+def line(name: str, tally: Tally) -> str:
+    """One line of the table."""
+    regret = np.array(tally.regret)
+    error = {one: f"{np.median(values):.1%}" for one, values in tally.errors.items()}
+    cells = [
+        name,
+        f"{np.median(regret):.1%}",
+        f"{regret.mean():.1%}",
+        f"{np.quantile(regret, 0.9):.1%}",
+        f"{np.median(tally.blind):.1%}",
+        error.get("chosen", "-"),
+        error.get("Vivaldi 3-D + height", "-"),
+        error.get("light floor x inflation", "-"),
+        f"{np.mean(tally.inside):.0%}" if tally.inside else "-",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args()
+    print(
+        "| matrix | regret: median | mean | 90 % | unfilled | filled pairs off by | Vivaldi | floor | in interval |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    every: list[float] = []
+    for world in worlds(asked.data):
+        if asked.only in world.name:
+            tally = run(world, asked.trials, asked.seed)
+            every += tally.regret
+            print(line(world.name, tally), flush=True)
+    print(f"\nall {len(every)} choices: median regret {np.median(every):.2%}")
+
+
+if __name__ == "__main__":
+    main()
