@@ -179,12 +179,12 @@ def _why(text: bytes, error: Exception) -> str:
 
 
 def _place_in(text: bytes, place: str, error: Exception) -> str:
-    """The line, where the text has several; msgspec says the byte."""
-    if place or "(byte " not in str(error):
+    """Line and column, where the text has several lines; msgspec says the byte."""
+    if place or isinstance(error, RecursionError):
         return place
-    at = int(str(error).partition("(byte ")[2].partition(")")[0])
-    before = text[:at]
-    return f"line {before.count(10) + 1}, column {at - before.rfind(10)}"
+    told = str(error).partition("(byte ")[2].partition(")")[0]
+    before = text[: int(told)] if told.isdigit() else text.rstrip()
+    return f"line {before.count(10) + 1}, column {len(before) - before.rfind(10)}"
 
 
 def _protobuf(source: _Source, file: str, problems: Problems) -> Iterator[Span]:

@@ -281,7 +281,8 @@ class _Connection:
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             return True
-        await self._linger()
+        if self._http.their_state not in (h11.DONE, h11.MUST_CLOSE):
+            await self._linger()
         return False
 
     async def _linger(self) -> None:

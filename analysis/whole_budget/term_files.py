@@ -18,7 +18,6 @@ from pathbudget.sites.toml_reader import decode, parse_toml
 
 SAMPLE_KEYS = ("samples_ms", "requests", "times")
 PLACE_KEYS = ("name", "region", "site", "tier", "source")
-MOST_BYTES = 1 << 30
 
 
 class TermFile(Protocol):
@@ -103,30 +102,37 @@ def _read_table(entry: Entry, reader: Reader) -> None:
     for key in ("n", "failed"):
         if key in entry.values:
             entry.fault(key, "stands beside samples_ms", "inf among the samples for a failure")
-    rows = _samples(entry)
-    if name is not None:
-        reader.add_rows(name, scope, rows)
+    for where, row in _samples(entry):
+        if name is not None:
+            reader.add_row(name, scope, row, where)
 
 
-def _samples(entry: Entry) -> list[Row]:
+def _samples(entry: Entry) -> list[tuple[str, Row]]:
     values = entry.values["samples_ms"]
     if not isinstance(values, list) or not values:
         entry.fault("samples_ms", f"{show(values)} is no list of numbers", "one number at least")
         return []
-    lists = {key: entry.values.get(key) for key in ("requests", "times")}
-    for key, other in lists.items():
-        if other is not None and (not isinstance(other, list) or len(other) != len(values)):
-            many = f"{len(other)} entries" if isinstance(other, list) else f"{show(other)}"
-            entry.fault(key, many, f"{len(values)}, as many as samples_ms")
-            return []
-    rows: list[Row] = []
+    beside = [_beside(entry, key, len(values)) for key in ("requests", "times")]
+    rows: list[tuple[str, Row]] = []
     for at, value in enumerate(values):
-        told = [None if other is None else other[at] for other in lists.values()]  # type: ignore[index]
         where = entry.where(f"samples_ms[{at}]")
+        told = [other[at] if other else None for other in beside]
         row = milliseconds(value, *told, file=entry.file, where=where, faults=entry.faults)
         if row is not None:
-            rows.append(row)
+            rows.append((where, row))
     return rows
+
+
+def _beside(entry: Entry, key: str, count: int) -> list[object]:
+    """A list parallel to the samples; empty where there is none, or with a fault."""
+    other = entry.values.get(key)
+    if other is None:
+        return []
+    if isinstance(other, list) and len(other) == count:
+        return other
+    many = f"{len(other)} entries" if isinstance(other, list) else show(other)
+    entry.fault(key, many, f"{count}, as many as samples_ms")
+    return []
 
 
 __all__ = ["QUANTILE_KEYS", "Shape", "parse_terms", "read_terms"]

@@ -3,7 +3,6 @@
 import datetime
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -78,11 +77,6 @@ class Reader:
             self.fault(where, f"a second {name} of {of_scope(scope)}", "each term once")
             return
         self._shapes[scope, name] = shape
-
-    def add_rows(self, name: TermName, scope: Scope, rows: Sequence[Row]) -> None:
-        """Take samples, in the order of the file."""
-        samples = self._samples.setdefault((scope, name), _Samples())
-        samples.rows += rows
 
     def add_row(self, name: TermName, scope: Scope, row: Row, where: str) -> None:
         """Take one sample; a second one of the same request is a fault."""
