@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathbudget.agents.cli.catalogue_import import register_import
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def register(application: typer.Typer) -> None:
     commands.command(name="check")(check)
     commands.command(name="list")(list_)
     commands.command(name="distance", context_settings={"ignore_unknown_options": True})(distance)
+    register_import(commands)
     application.add_typer(commands, name="catalogue", no_args_is_help=True)
 
 
@@ -109,6 +111,11 @@ def distance(
         output.print_json(answer)
     else:
         output.print_distance(answer)
+
+
+def point_named(text: str) -> "Point":
+    """A shipped place, or coordinates."""
+    return _point(text, None)
 
 
 def _point(text: str, files: list[Path] | None) -> "Point":
