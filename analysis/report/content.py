@@ -19,6 +19,7 @@ from pathbudget.analysis.report.routes import route_section
 from pathbudget.analysis.report.streams import stream_section
 from pathbudget.analysis.report.token_streams import token_section
 from pathbudget.analysis.report.verdicts import verdict_section, waterfall_section
+from pathbudget.analysis.report.whole_budget import whole_section
 from pathbudget.analysis.report.words import counted, utc
 
 
@@ -36,7 +37,7 @@ def sections(lookup: Lookup) -> tuple[Section, ...]:
         *token_section(lookup),
         *name_section(lookup),
         *route_section(lookup.routes),
-        waterfall_section(lookup),
+        *(whole_section(lookup) or (waterfall_section(lookup),)),
         pair_section(lookup),
         finding_section(lookup),
         method_section(lookup),

@@ -16,6 +16,7 @@ from pathbudget.analysis.report.chart_heatmap import heatmap
 from pathbudget.analysis.report.chart_map import world_map
 from pathbudget.analysis.report.chart_route_timeline import route_timeline
 from pathbudget.analysis.report.chart_waterfall import waterfall
+from pathbudget.analysis.report.chart_whole_budget import whole_budget_chart
 from pathbudget.analysis.report.content import byline, sections
 from pathbudget.analysis.report.document import Block, Cell, Column, Section
 from pathbudget.analysis.report.lookup import Lookup
@@ -82,6 +83,8 @@ def _charts(lookup: Lookup) -> dict[str, Chart]:
         "waterfall": waterfall(lookup),
         "map": world_map(lookup),
     }
+    if lookup.evaluation.whole_budgets:
+        charts["whole-budget"] = whole_budget_chart(lookup)
     if lookup.routes is not None:
         charts["route-timeline"] = route_timeline(lookup.routes)
     return charts
