@@ -75,6 +75,7 @@ class PathBudget:
         self._uploads = of_path(uploads, path.target, path.family)
         self._streams = streams or {}
         self._distributions: dict[tuple[Carriage, Direction, int, bool], Distribution] = {}
+        self._estimates: dict[object, tuple[tuple[Part, ...], Estimate]] = {}
 
     @property
     def unjoined(self) -> int:
@@ -171,11 +172,12 @@ class PathBudget:
         missing: tuple[Carriage, ...],
     ) -> BudgetLine:
         weights = place.weights()
-        estimate = mixture_estimate(
-            [Part(weights[carriage], distribution) for carriage, distribution in parts.items()],
+        estimate = self._estimate(
+            tuple(
+                Part(weights[carriage], distribution) for carriage, distribution in parts.items()
+            ),
             place.percentile / 100,
-            missing_weight=sum(weights[carriage] for carriage in missing),
-            confidence=self._confidence,
+            sum(weights[carriage] for carriage in missing),
         )
         one_way = self.one_way if place.direction is not Direction.NETWORK else None
         estimate = _with_clock_error(estimate, one_way)
@@ -202,6 +204,17 @@ class PathBudget:
             round_trips_from=self.path.source if one_way is None else one_way.source,
             upload=self._upload_words(place, parts),
         )
+
+    def _estimate(self, parts: tuple[Part, ...], p: float, missing_weight: float) -> Estimate:
+        """The estimate of a mixture; tiers that ask the same share it."""
+        asked = tuple((part.weight, id(part.distribution)) for part in parts)
+        key = (asked, p, missing_weight)
+        if key not in self._estimates:  # the parts are kept, so that no other gets their ids
+            estimate = mixture_estimate(
+                parts, p, missing_weight=missing_weight, confidence=self._confidence
+            )
+            self._estimates[key] = parts, estimate
+        return self._estimates[key][1]
 
     def _judged(
         self,

@@ -17,6 +17,9 @@ from pathbudget.analysis.intervals.timeline import inflation
 from pathbudget.analysis.quantiles import Estimate, Values
 from pathbudget.analysis.request import Distribution
 
+SLACK = 1e-12
+"""Weights may miss a sum of 1 by a rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -41,16 +44,14 @@ def mixture_estimate(
     """
     if len(parts) == 1 and missing_weight <= 0:
         return parts[0].distribution.estimate(p, confidence)
-    grid = np.unique(np.concatenate([part.distribution.ordered for part in parts]))
-    grid = grid[np.isfinite(grid)]
 
     def point(x: float) -> float:
         return sum(part.weight * part.share_below(x) for part in parts)
 
-    value = first_reaching(grid, point, p)
+    value = _first_of(parts, point, p)
     limits = _Limits(parts, _sizes(parts, value, confidence), missing_weight, (1 - confidence) / 2)
-    low = 0.0 if limits.upper(-1.0) >= p else first_reaching(grid, limits.upper, p)
-    high = first_reaching(grid, limits.lower, p)
+    low = 0.0 if limits.upper(-1.0) >= p else _first_of(parts, limits.upper, p)
+    high = _first_of(parts, limits.lower, p)
     return Estimate(
         value=value,
         low=min(low, value),
@@ -76,15 +77,29 @@ def _sizes(parts: Sequence[Part], value: float, confidence: float) -> list[float
     ]
 
 
+def _first_of(parts: Sequence[Part], rising: Callable[[float], float], p: float) -> float:
+    """Smallest time of any part where the rising function reaches `p`; inf where it never does.
+
+    Part by part, and in each only below what is known already: nothing is put together or sorted.
+    """
+    found = float("inf")
+    for part in parts:
+        ordered = part.distribution.ordered
+        earlier = ordered[: np.searchsorted(ordered, found)]
+        if len(earlier) and rising(float(earlier[-1])) >= p - SLACK:
+            found = first_reaching(earlier, rising, p)
+    return found
+
+
 def first_reaching(grid: Values, rising: Callable[[float], float], p: float) -> float:
     """Smallest x of the sorted grid where the rising function reaches `p`; inf where it never does.
 
-    The slack of 1e-12 is for weights whose sum misses 1 by a rounding.
+    Forgives `SLACK`.
     """
     first, last = 0, len(grid)
     while first < last:
         middle = (first + last) // 2
-        if rising(float(grid[middle])) >= p - 1e-12:
+        if rising(float(grid[middle])) >= p - SLACK:
             last = middle
         else:
             first = middle + 1

@@ -128,11 +128,14 @@ class Groups:
 
 
 def grouped(labels: npt.NDArray[np.int64]) -> Groups | None:
-    """Samples by label; None where there is one label."""
+    """Samples by label, a number from 0 on; None where there is one label."""
     if not len(labels) or (labels == labels[0]).all():
         return None
-    _, of, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return Groups(of, counts)
+    counts = np.bincount(labels)  # labels are small numbers from 0 on: no need to sort millions
+    names = np.flatnonzero(counts)
+    numbers = np.zeros(len(counts), dtype=np.int64)
+    numbers[names] = np.arange(len(names))
+    return Groups(numbers[labels], counts[names])
 
 
 def timeline_of(track: Track, median: float) -> Timeline | None:
@@ -238,11 +241,17 @@ def _plain(bins: int) -> tuple[Values, Values]:
 
 
 def _without_rhythm(sent_unix_ns: npt.NDArray[np.int64], days: float) -> tuple[Values, Values]:
+    return _rhythmless(sent_unix_ns.tobytes(), days)
+
+
+@functools.lru_cache(maxsize=4)
+def _rhythmless(times: bytes, days: float) -> tuple[Values, Values]:
     """Cosines blind to what repeats every day, and what is left of the square of each.
 
     From two days on that is any function of the hour; of one day alone, which cannot tell what
-    repeats, its slow turns.
+    repeats, its slow turns. Lines of one track share them.
     """
+    sent_unix_ns = np.frombuffer(times, dtype=np.int64)
     if days >= 2 - NEARLY:
         hours = sent_unix_ns % DAY_NS * HOURS // DAY_NS
         rhythm = (hours[:, np.newaxis] == np.unique(hours)).astype(np.float64)
