@@ -7,6 +7,7 @@ from pathbudget.analysis.budget import PathBudget
 from pathbudget.analysis.directions import directions_of
 from pathbudget.analysis.lake.envelopes import FilePair, Wanted
 from pathbudget.analysis.lake.gather import Pair, Share, series_by_pair
+from pathbudget.analysis.lake.quick import QuickBudget
 from pathbudget.analysis.lake.records import records
 from pathbudget.analysis.one_way_tracks import MeasuredStream, one_way_tracks
 from pathbudget.analysis.packets import PacketCollector
@@ -82,7 +83,7 @@ def _budgets(pair: Pair, task: PartTask) -> Callable[[PathSeries], PathBudget]:
     """Makes the budget of a path, with what whole records tell where the pair has any."""
     confidence = task.question.confidence
     if not task.record_probes:
-        return lambda path: PathBudget(path, confidence)
+        return lambda path: QuickBudget(path, confidence)
     numbers = {name: i for i, name in enumerate(task.vantages)}
     collector, reflected = _collected(_records(pair, task), numbers, confidence)
     requests = Requests(collector, numbers, confidence)
@@ -91,7 +92,7 @@ def _budgets(pair: Pair, task: PartTask) -> Callable[[PathSeries], PathBudget]:
     def budget(path: PathSeries) -> PathBudget:
         one_way = one_way_tracks(path, reflected)
         streams = requests.streams_of(path, one_way)
-        return PathBudget(path, confidence, one_way, uploads=uploads, streams=streams)
+        return QuickBudget(path, confidence, one_way, uploads=uploads, streams=streams)
 
     return budget
 

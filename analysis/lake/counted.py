@@ -1,0 +1,172 @@
+"""What `intervals.timeline` asks of samples, answered by counting them: for millions at a time.
+
+A scatter is made of sums of zeros and ones less the mean of their group. The ones are counted cell
+by cell and in pairs of neighbours, and the means come in at the end: the same numbers, but for
+roundings in the last place, without an array of floats for every quantile.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from pathbudget.analysis.distribution import Distribution
+from pathbudget.analysis.intervals.timeline import Scatter, Timeline, timeline_of, worth
+from pathbudget.analysis.quantiles import Values, empirical_quantile
+from pathbudget.analysis.track import Track
+
+Numbers = npt.NDArray[np.int64]
+
+
+class CountedDistribution(Distribution):
+    """A distribution that looks its losses up rather than counting them."""
+
+    __slots__ = ()
+
+    @property
+    def losses(self) -> int:
+        """How many requests failed: they stand at the end."""
+        return self.n - int(np.searchsorted(self.ordered, np.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A track by vantage and in order of time, cut into cells of one bin and one stratum each."""
+
+    timeline: Timeline
+    values_ns: Values
+    starts: Numbers
+    """First sample of each cell."""
+    sizes: Numbers
+    bins: Numbers
+    vantages: Numbers
+    strata: Numbers
+    """Of each cell."""
+    known: dict[float, Scatter] = field(default_factory=dict[float, Scatter])
+
+    def scatter(self, q: float) -> Scatter:
+        """As `Timeline.scatter`."""
+        found = self.known.get(q)
+        if found is None:
+            found = self.known[q] = self._counted(q)
+        return found
+
+    def _counted(self, q: float) -> Scatter:
+        below = self.values_ns <= q
+        hits = np.add.reduceat(below, self.starts, dtype=np.int64)
+        n, bins = len(below), len(self.timeline.starts)
+        means = self._means(hits, self.strata)
+        within = _squares(hits, self.sizes, means)
+        off = hits - self.sizes * self._means(hits, self.vantages)
+        groups = 0 if self.timeline.strata is None else len(self.timeline.strata.counts)
+        alike = self._neighbours(below, hits, means) / within * math.sqrt(n) if within > 0 else 0.0
+        return Scatter(
+            share=int(hits.sum()) / n,
+            slow=self.timeline.cosines
+            @ np.bincount(self.bins, off, minlength=bins)
+            * (math.sqrt(bins) / n),
+            scales=self.timeline.scales,
+            independent=within / max(1, n - groups) / n,
+            neighbours=max(self.timeline.neighbours, alike),
+        )
+
+    def _means(self, hits: Numbers, groups: Numbers) -> Values:
+        """For every cell the share of hits in its group."""
+        shares: Values = np.bincount(groups, hits) / np.bincount(groups, self.sizes)
+        return shares[groups]
+
+    def _neighbours(self, below: npt.NDArray[np.bool_], hits: Numbers, means: Values) -> float:
+        """Sum of the products of neighbours, each less the mean of its stratum."""
+        first = below[self.starts].astype(np.int64)
+        last = below[self.starts + self.sizes - 1].astype(np.int64)
+        both = np.count_nonzero(below[1:] & below[:-1]) - int(last[:-1] @ first[1:])
+        inside = both + float(
+            (means * means * (self.sizes - 1) - means * (2 * hits - first - last)).sum()
+        )
+        return inside + float((last[:-1] - means[:-1]) @ (first[1:] - means[1:]))
+
+
+def _squares(hits: Numbers, sizes: Numbers, means: Values) -> float:
+    """Sum of the squares of zeros and ones, each less the mean of its group."""
+    return float((hits * (1 - means) ** 2 + (sizes - hits) * means**2).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTimeline(Timeline):
+    """A timeline of `factor` times the counted values; it holds no values of its own."""
+
+    counted: Counted | None = None
+    factor: float = 1.0
+
+    def scatter(self, q: float) -> Scatter:
+        """As `Timeline.scatter`. Products are exact below 2^52, and so is every comparison."""
+        assert self.counted is not None
+        return self.counted.scatter(q / self.factor)
+
+
+def counted_distribution(track: Track) -> Distribution:
+    """`distribution_of` a track with samples and without NaN, by counting."""
+    ordered = np.sort(track.values_ns)
+    median = empirical_quantile(ordered, 0.5)
+    timeline = timeline_of(track, median)
+    if timeline is None:
+        raise ValueError("too few samples to be counted")
+    counted = _cells(timeline)
+    size = worth(track.n, counted.scatter(median), 0.95)
+    return CountedDistribution(ordered, min(size, float(track.n)), _timeline(counted, 1.0))
+
+
+def scaled(base: Distribution, factor: float) -> Distribution:
+    """`factor` times as long each, for whole ns and a factor of few binary digits."""
+    timeline = base.timeline
+    assert isinstance(timeline, CountedTimeline)
+    assert timeline.counted is not None
+    return CountedDistribution(
+        base.ordered * factor, base.n_effective, _timeline(timeline.counted, factor)
+    )
+
+
+def _timeline(counted: Counted, factor: float) -> CountedTimeline:
+    of = counted.timeline
+    nothing = np.empty(0, dtype=np.int64)
+    return CountedTimeline(
+        values_ns=np.empty(0),
+        starts=of.starts,
+        cosines=of.cosines,
+        scales=of.scales,
+        vantages=None,
+        strata=None,
+        order=nothing,
+        neighbours=of.neighbours,
+        counted=counted,
+        factor=factor,
+    )
+
+
+def _cells(timeline: Timeline) -> Counted:
+    n = len(timeline.values_ns)
+    order = timeline.order if len(timeline.order) else None
+    bins = np.repeat(
+        np.arange(len(timeline.starts)), np.diff(np.concatenate((timeline.starts, [n])))
+    )
+    labels = [bins] + [
+        np.zeros(n, dtype=np.int64) if groups is None else groups.of
+        for groups in (timeline.vantages, timeline.strata)
+    ]
+    if order is not None:
+        labels = [label[order] for label in labels]
+    changes = np.zeros(n, dtype=np.bool_)
+    changes[0] = True
+    for label in labels:
+        changes[1:] |= label[1:] != label[:-1]
+    starts = np.flatnonzero(changes)
+    return Counted(
+        timeline=timeline,
+        values_ns=timeline.values_ns if order is None else timeline.values_ns[order],
+        starts=starts,
+        sizes=np.diff(np.concatenate((starts, [n]))),
+        bins=labels[0][starts],
+        vantages=labels[1][starts],
+        strata=labels[2][starts],
+    )
