@@ -140,7 +140,6 @@ def receive(
 
     host, port = _address(listen)
     require("telemetry", "h11", "opentelemetry", "google")
-    require("analysis", "numpy", "scipy")
     from pathbudget.agents.responder import process
     from pathbudget.agents.telemetry.receive_process import serve
     from pathbudget.agents.telemetry.receive_server import MEBIBYTE, ReceiverOptions

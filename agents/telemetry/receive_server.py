@@ -278,10 +278,15 @@ class _Connection:
         self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
         async with asyncio.timeout(self._options.answer_seconds):
             await self._writer.drain()
-        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+        return await self._go_on()
+
+    async def _go_on(self) -> bool:
+        """Whether another request can come on the connection."""
+        ours, theirs = self._http.our_state, self._http.their_state
+        if ours is h11.DONE and theirs is h11.DONE:
             self._http.start_next_cycle()
             return True
-        if self._http.their_state not in (h11.DONE, h11.MUST_CLOSE):
+        if theirs not in (h11.DONE, h11.MUST_CLOSE):
             await self._linger()
         return False
 

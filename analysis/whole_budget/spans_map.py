@@ -3,7 +3,7 @@
 import fnmatch
 import importlib.resources
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
@@ -187,7 +187,7 @@ def _read(content: Mapping[str, object], file: str, faults: list[Fault]) -> Span
     if not isinstance(content.get("shipped", True), bool):
         top.fault("shipped", f"{show(content['shipped'])} is not true or false", "true or false")
     rules = [
-        _rule(Entry(file, table, lambda key, at=at: f"rule[{at}].{key}", faults))
+        _rule(Entry(file, table, _place_of_rule(at), faults))
         for at, table in enumerate(_tables(top))
     ]
     if not rules and content.get("shipped") is False:
@@ -201,6 +201,10 @@ def _read(content: Mapping[str, object], file: str, faults: list[Fault]) -> Span
         _words(failure, "attributes"),
         {key: words for key in ("region", "site", "tier") if (words := _words(scope, key))},
     )
+
+
+def _place_of_rule(at: int) -> Callable[[str], str]:
+    return lambda key: f"rule[{at}].{key}"
 
 
 def _tables(top: Entry) -> Sequence[Mapping[str, object]]:

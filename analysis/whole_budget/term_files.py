@@ -4,7 +4,7 @@ TOML has ``[[term]]`` tables, CSV one row per sample (``value_ms``) or per term 
 ...), JSON is a list of results of llmperf. docs/telemetry.md has an example of each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pathbudget.analysis.whole_budget.llmperf import read_llmperf
@@ -17,7 +17,7 @@ from pathbudget.sites.entry import Entry, show
 from pathbudget.sites.toml_reader import decode, parse_toml
 
 SAMPLE_KEYS = ("samples_ms", "requests", "times")
-PLACE_KEYS = ("name", "region", "site", "tier", "source")
+PLACE_KEYS = ("name", "region", "site", "tier")
 
 
 class TermFile(Protocol):
@@ -78,7 +78,7 @@ def _read_toml(content: Mapping[str, object], reader: Reader) -> None:
         _read_table(Entry(reader.file, table, _place(at, of), reader.faults), reader)
 
 
-def _place(at: int, of: str):
+def _place(at: int, of: str) -> Callable[[str], str]:
     return lambda key: f"term[{at}].{key}{of if key != 'name' else ''}"
 
 

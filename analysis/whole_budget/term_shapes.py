@@ -135,7 +135,7 @@ def _lognormal(told: Entry) -> Values | None:
     if not told.sound or median is None:
         return None
     spread = sigma if sigma is not None else math.log((p95 or median) / median) / Z95
-    return median * np.exp(spread * special.ndtri(_shares()))
+    return np.asarray(median * np.exp(spread * special.ndtri(_shares())), dtype=np.float64)
 
 
 def _gamma(told: Entry) -> Values | None:
@@ -154,7 +154,7 @@ def _normal(told: Entry) -> Values | None:
     spread = told.number("sd_ms", POSITIVE, required=True)
     if mean is None or spread is None:
         return None
-    return np.maximum(0.0, mean + spread * special.ndtri(_shares()))
+    return np.asarray(np.maximum(0.0, mean + spread * special.ndtri(_shares())), dtype=np.float64)
 
 
 def _exponential(told: Entry) -> Values | None:
@@ -165,7 +165,7 @@ def _exponential(told: Entry) -> Values | None:
         told.fault("mean_ms", f"{mean:g} is not above least_ms {least:g}", "a larger mean")
     if mean is None or not told.sound:
         return None
-    return least - (mean - least) * np.log1p(-_shares())
+    return np.asarray(least - (mean - least) * np.log1p(-_shares()), dtype=np.float64)
 
 
 def _uniform(told: Entry) -> Values | None:
@@ -177,7 +177,7 @@ def _uniform(told: Entry) -> Values | None:
     if most < least:
         told.fault("most_ms", f"{most:g} is below least_ms {least:g}", "a larger one")
         return None
-    return least + (most - least) * _shares()
+    return np.asarray(least + (most - least) * _shares(), dtype=np.float64)
 
 
 def _constant(told: Entry) -> Values | None:

@@ -179,7 +179,12 @@ def span() -> Callable[..., Span]:
 
     def make(span_id: str, parent: str, begin: float, end: float, **fields: Any) -> Span:
         service = fields.pop("service", "app")
-        given = {"trace_id": "t", "name": span_id, "resource": {"service.name": service}, **fields}
+        given: dict[str, Any] = {
+            "trace_id": "t",
+            "name": span_id,
+            "resource": {"service.name": service},
+            **fields,
+        }
         start, stop = BEGIN + round(begin * MS), BEGIN + round(end * MS)
         return Span(
             span_id=span_id, parent_id=parent, start_unix_ns=start, end_unix_ns=stop, **given

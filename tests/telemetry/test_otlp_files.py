@@ -44,7 +44,8 @@ def told(path: Path) -> tuple[list[Span], list[str]]:
 
 def same(found: Sequence[Span], spans: Sequence[ReadableSpan]) -> bool:
     return [(one.span_id, one.start_unix_ns, one.end_unix_ns, one.name) for one in found] == [
-        (f"{one.context.span_id:016x}", one.start_time, one.end_time, one.name) for one in spans
+        (f"{one.get_span_context().span_id:016x}", one.start_time, one.end_time, one.name)
+        for one in spans
     ]
 
 
@@ -265,10 +266,15 @@ def test_cut_off_and_corrupt_protobuf_has_a_place(
 def test_protobuf_spans_are_checked_like_those_of_json(tmp_path: Path) -> None:
     from opentelemetry.proto.trace.v1 import trace_pb2
 
-    good = {"trace_id": b"t" * 16, "span_id": b"s" * 8, "start_time_unix_nano": 5,
-            "end_time_unix_nano": 9}  # fmt: skip
-    wrong = ({"trace_id": b"t"}, {"span_id": bytes(8)}, {"end_time_unix_nano": 4},
-             {"parent_span_id": b"ppp"}, {"start_time_unix_nano": 0})  # fmt: skip
+    good: dict[str, Any] = {"trace_id": b"t" * 16, "span_id": b"s" * 8}
+    good |= {"start_time_unix_nano": 5, "end_time_unix_nano": 9}
+    wrong: list[dict[str, Any]] = [
+        {"trace_id": b"t"},
+        {"span_id": bytes(8)},
+        {"end_time_unix_nano": 4},
+        {"parent_span_id": b"ppp"},
+        {"start_time_unix_nano": 0},
+    ]
     made = [trace_pb2.Span(**{**good, **fields}) for fields in (*wrong, {})]
     data = trace_pb2.TracesData(
         resource_spans=[

@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import gzip
+import importlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -31,6 +31,7 @@ SPAN = {
     "startTimeUnixNano": "1544712660000000000", "endTimeUnixNano": "1544712661000000000",
 }  # fmt: skip
 BROKEN = {**SPAN, "spanId": "00"}
+Status: Any = importlib.import_module("google.rpc.status_pb2").Status
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 OPTIONS = ReceiverOptions(port=0, body_bytes=20_000, held_bytes=30_000, stop_seconds=0.3)
 
@@ -70,7 +71,7 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client(receiver: Receiver) -> AsyncIterator[Client]:
+async def client(receiver: Receiver) -> AsyncGenerator[Client]:
     reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
     try:
         yield Client(reader, writer)
@@ -107,7 +108,7 @@ async def test_the_exporter_of_the_sdk_delivers_the_terms_of_its_script(
         endpoint = f"http://127.0.0.1:{receiver.port}/v1/traces"
         exporter = OTLPSpanExporter(endpoint=endpoint, compression=compression)
         truth: list[Any] = make_service(exporter).requests(2)
-        exporter.shutdown()
+        exporter.shutdown()  # type: ignore[no-untyped-call]
         return truth
 
     truth = await asyncio.to_thread(serve)
