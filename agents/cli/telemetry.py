@@ -28,7 +28,7 @@ class Format(StrEnum):
 FilesArgument = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="OTLP exports (JSON, protobuf, .gz), folders of them, llmperf results, TOML, CSV.",
         exists=True,
         readable=True,

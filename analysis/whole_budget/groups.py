@@ -2,11 +2,10 @@
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values, independent_size
 from pathbudget.analysis.request import Distribution
@@ -27,7 +26,7 @@ class Group:
     """One array per term, parallel to each other."""
     n_effective: float
     left_out: int = 0
-    """Requests that had some of the terms and not all."""
+    """Requests that had some of the terms and not all, and failed in none of them."""
 
     @functools.cached_property
     def sums_ns(self) -> Values:
@@ -95,30 +94,41 @@ def joined(terms: Sequence[Term]) -> Group:
 
 
 def _by_ids(terms: Sequence[Term]) -> Group:
+    """Requests with all terms, and those that failed in one and never came to the others."""
     places = [{name: at for at, name in enumerate(term.requests)} for term in terms]
     common = set.intersection(*(set(place) for place in places))
-    every = set.union(*(set(place) for place in places))
+    failed = {name for term in terms for name in _failed(term)}
+    every = dict.fromkeys(name for term in terms for name in term.requests)
+    order = [name for name in every if name in common or name in failed]
     if not common:
         names = ", ".join(term.name for term in terms)
         raise ValueError(f"no request has all of {names}")
-    order = [name for name in terms[0].requests if name in common]
-    rows = [np.array([place[name] for name in order]) for place in places]
-    values = tuple(term.values_ns[row] for term, row in zip(terms, rows, strict=True))
-    return Group(tuple(terms), values, _worth(terms, values, rows), len(every) - len(common))
+    values = tuple(_values(term, place, order) for term, place in zip(terms, places, strict=True))
+    return Group(tuple(terms), values, _worth(terms, values, order), len(every) - len(order))
 
 
-def _worth(
-    terms: Sequence[Term], values: Sequence[Values], rows: Sequence["npt.NDArray[np.int64]"]
-) -> float:
+def _failed(term: Term) -> list[str]:
+    return [term.requests[at] for at in np.flatnonzero(np.isinf(term.values_ns))]
+
+
+def _values(term: Term, place: Mapping[str, int], order: Sequence[str]) -> Values:
+    """The times of the requests; +inf for those that failed before they came to this term."""
+    return np.array([term.values_ns[place[name]] if name in place else np.inf for name in order])
+
+
+def _worth(terms: Sequence[Term], values: Sequence[Values], order: Sequence[str]) -> float:
     """What the joined requests are worth: by their own order in time, where that is known."""
-    n = len(rows[0])
+    n = len(order)
     shrunk = min(
         n if math.isinf(term.n_effective) else n * term.n_effective / len(term.values_ns)
         for term in terms
     )
-    timed = next((i for i, term in enumerate(terms) if term.sent_unix_ns), None)
-    if timed is None:
-        return float(shrunk)
-    times = np.array(terms[timed].sent_unix_ns, dtype=np.int64)[rows[timed]]
+    shrunk = min(float(n), shrunk)
+    sent: dict[str, int] = {}
+    for term in terms:
+        sent |= dict(zip(term.requests, term.sent_unix_ns, strict=False))
+    if not all(name in sent for name in order):
+        return shrunk
+    times = np.array([sent[name] for name in order], dtype=np.int64)
     total: Values = np.sum(values, axis=0)
-    return min(float(shrunk), independent_size(total[np.argsort(times, kind="stable")]))
+    return min(shrunk, independent_size(total[np.argsort(times, kind="stable")]))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pathbudget.analysis.whole_budget.groups import joined
 from pathbudget.analysis.whole_budget.intervals_of_time import length, moved_inside, without
 from pathbudget.analysis.whole_budget.spans import SpanTerms, terms_of
 from pathbudget.analysis.whole_budget.spans_map import parse_span_map
@@ -332,3 +333,17 @@ def test_moves_are_as_small_as_can_be() -> None:
     assert moved_inside((-5, 10), (0, 20)) == 5
     assert moved_inside((15, 25), (0, 20)) == -5
     assert moved_inside((-5, 30), (0, 20)) == 0
+
+
+def test_a_request_that_failed_early_stays_a_loss_of_the_whole(span: MakeSpan) -> None:
+    """It never came to the guardrail; left out of the join it would make the whole look quick."""
+    spans = [
+        span("chat", "", 0, 20, attributes=CHAT, failed=True),
+        span("chat", "", 30, 90, attributes=CHAT, events=first_token(10, 30), trace_id="u"),
+        span("guardrail", "", 95, 99, trace_id="u"),
+        span("guardrail", "", 200, 204, trace_id="half"),
+    ]
+    ttft, guardrail = terms_of(spans).terms[0], terms_of(spans).terms[-1]
+    group = joined([ttft, guardrail])
+    assert sorted(group.sums_ns / MS) == [14.0, math.inf]
+    assert group.left_out == 1
