@@ -18,6 +18,8 @@ PATIENCE = 25
 """Steps without a better bound before steps are halved."""
 SHORTEST = 1e-4
 """Steps shorter than this, relative to the first, are not worth taking."""
+FADING = 0.05
+"""Weight of the last step in how often a site is picked, which comes near to the LP's share of it."""
 MEMORY = 0.4
 """Share of the direction before that is kept."""
 
@@ -57,50 +59,52 @@ Found = Callable[[Sequence[int]], float]
 class Relaxation:
     """Multipliers, and one step after the other."""
 
-    def __init__(self, sites: Sites, start: Matrix) -> None:
+    def __init__(self, sites: Sites, rows: Matrix, side: Matrix | None = None) -> None:
         self.sites = sites
-        self.rows = start.copy()
-        self.side = np.zeros(len(sites.most))
+        self.rows = rows.copy()
+        self.side = np.zeros(len(sites.most)) if side is None else side.copy()
         self._gather()
+        self.often = np.zeros(len(sites.cost))
         self.direction: tuple[Matrix, Matrix] | None = None
         self.best = Bound(-np.inf, self.rows.copy(), self.side.copy(), np.zeros(len(sites.cost)))
 
-    def climb(self, value: float, found: Found, enough: Callable[[], bool], steps: int) -> float:
+    def climb(
+        self,
+        value: float,
+        found: Found,
+        enough: Callable[[], bool],
+        steps: int,
+        length: float = 1.0,
+    ) -> float:
         """Better the bound until it meets the value, gains nothing or it is enough.
 
         `value` is that of the best choice known; returns the best one known at the end.
         """
-        length, idle = 1.0, 0
+        idle, shortest = 0, length * SHORTEST
         for step in range(steps):
-            if enough() or self.best.value >= value - 1e-9 * abs(value):
+            if enough() or self.best.value > value:
                 break
             reduced = self._reduced()
             picked = self._picked(reduced)
             bound = self._bound(reduced, picked)
+            self.often *= 1 - FADING
+            self.often[picked] += FADING
             if bound > self.best.value + 1e-6 * max(1.0, abs(bound)) * 1e-2:
                 self.best = Bound(bound, self.rows.copy(), self.side.copy(), reduced)
                 idle = 0
             else:
                 idle += 1
-            if step % 10 == 0 or idle == 0 and step > 50 and step % 3 == 0:
+            if step % 10 == 0:
                 value = found([int(column) for column in picked])
             if idle >= PATIENCE:
                 length, idle = length / 2, 0
                 self.rows, self.side = self.best.rows.copy(), self.best.side.copy()
                 self.direction = None
-                if length < SHORTEST:
+                if length < shortest:
                     break
                 continue
             self._step(length * max(value - bound, 1e-9 * abs(value)), picked)
         return value
-
-    def keep(self, remaining: Mask) -> None:
-        """Go on without the sites that can be in no better choice."""
-        sites = self.sites
-        sites.cost, sites.opening = sites.cost[remaining], sites.opening[remaining]
-        sites.taken, sites.side = sites.taken[remaining], sites.side[:, remaining]
-        self.best.reduced = self.best.reduced[remaining]
-        self._gather()
 
     def decided(self, value: float) -> tuple[Mask, Mask]:
         """Sites that every choice of at most `value` has, and those that none has."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pathbudget.analysis.siting.branch import Branching
 from pathbudget.analysis.siting.choice_rows import add_backup, add_choice
 from pathbudget.analysis.siting.interchange import Interchange
 from pathbudget.analysis.siting.judge import Indices, needed
@@ -16,10 +17,12 @@ from pathbudget.analysis.siting.lagrange import Relaxation, Sites
 from pathbudget.analysis.siting.milp_model import Model, Solved
 from pathbudget.analysis.siting.radius import add_radii
 from pathbudget.analysis.siting.run import EQUAL, Run
-from pathbudget.analysis.siting.vocabulary import Mask, Matrix, Program
+from pathbudget.analysis.siting.vocabulary import Matrix, Program
 
 STEPS = 2500
 """Steps of the relaxation at most."""
+SMALL = 3_000
+"""Variables that a general solver is quick with; more are branched on with our own bound."""
 POLISHED = 12
 """Choices of the relaxation that interchange tries to improve, at most."""
 
@@ -70,7 +73,7 @@ class Median:
     def cutoff(self) -> float:
         """A choice is better only if it is at most this."""
         value = self.run.worth.value
-        return value - self.grain * (1 - EQUAL) if self.grain else value + 1e-9 * abs(value)
+        return value - (self.grain * (1 - EQUAL) if self.grain else EQUAL / 2 * abs(value))
 
     def narrowed(self, most: float) -> Narrowed:
         """The program of every choice of at most `most`, with fewer sites and shorter ways."""
@@ -101,11 +104,26 @@ class Median:
 
     def solve(self) -> None:
         """Look for a better choice among what the bound leaves; none is a proof."""
-        most = self.cutoff()
-        model, objective, constant, columns = self.model(most)
+        model, objective, constant, columns = self.model(self.cutoff())
+        if model.size > SMALL:
+            self._branch()
+            return
         solved = model.minimise(objective, self.run.left())
         self.run.method = "interchange, Lagrangian bound and radius program"
         self._take(solved, constant, columns)
+
+    def _branch(self) -> None:
+        run = self.run
+        run.method = "interchange, Lagrangian bound, branch and bound"
+        branching = Branching(
+            self.relaxation.sites, self.relaxation, self._cut, self.cutoff, run.over
+        )
+        if branching.search(lambda bound: run.prove(min(run.worth.value, self.lifted(bound)))):
+            run.prove(run.worth.value)
+
+    def _cut(self, picked: Sequence[int]) -> float:
+        self._found(picked)
+        return self.cutoff()
 
     def _take(self, solved: Solved, constant: float, columns: Indices) -> None:
         if solved.x is not None:

@@ -1,7 +1,10 @@
 """Which way leads to the answer of which program."""
 
+from collections.abc import Callable
+
 import numpy as np
 
+from pathbudget.analysis.siting.capacity import capacitated
 from pathbudget.analysis.siting.clash import conflicts
 from pathbudget.analysis.siting.cover import cover_model, solve_covering
 from pathbudget.analysis.siting.dense import dense
@@ -10,7 +13,7 @@ from pathbudget.analysis.siting.judge import needed
 from pathbudget.analysis.siting.median import median
 from pathbudget.analysis.siting.radii import center
 from pathbudget.analysis.siting.run import EQUAL, Run
-from pathbudget.analysis.siting.vocabulary import Aim, Program, Survive
+from pathbudget.analysis.siting.vocabulary import Aim, Survive
 
 FIRST_SECONDS = 0.5
 """An interchange answer is there after this, whether or not it could still be improved."""
@@ -25,9 +28,13 @@ def best(run: Run) -> None:
         run.conflicts = conflicts(run.program)
 
 
-def way_of(run: Run):
+def way_of(run: Run) -> Callable[[Run], None]:
+    """The exact way to the answer."""
     program = run.program
-    if program.capacities is not None or program.preference is not None:
+    if program.capacities is not None:
+        simple = program.survive is None and program.preference is None
+        return capacitated if simple and program.aim is Aim.P_MEDIAN else dense
+    if program.preference is not None:
         return dense
     if program.aim is Aim.P_CENTER:
         return center
@@ -72,7 +79,7 @@ def _search_cover(run: Run) -> None:
     if solved.x is not None:
         columns = np.flatnonzero(solved.x[y] > 0.5).tolist()
         run.offer(columns)
-        run.offer(Interchange(program).improve(columns, lambda: run.over()))
+        run.offer(Interchange(program).improve(columns, run.over))
 
 
 def _start(run: Run) -> None:
