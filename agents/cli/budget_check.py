@@ -124,10 +124,10 @@ def check(
 
     outcome = checked(evaluation, the_policy, before, baseline_file=str(baseline))
     outcome = _located(outcome, policy, catalogue[0] if catalogue else None)
-    _write(wanted, outcome, evaluation)
+    unwritten = _write(wanted, outcome, evaluation)
     beside = STDOUT in wanted.values()
     _say(outcome, annotations, everything=everything, err=beside)
-    raise typer.Exit(outcome.exit_code)
+    raise unwritten or typer.Exit(outcome.exit_code)
 
 
 def _refuse_clashes(wanted: dict[str, Path]) -> None:
@@ -208,8 +208,12 @@ def _from_root(file: Path) -> str:
     return visible(whole.as_posix())
 
 
-def _write(wanted: dict[str, Path], outcome: "Outcome", evaluation: "Evaluation") -> None:
-    """Every file, whole or not at all; one that cannot be written keeps none of the others back."""
+def _write(
+    wanted: dict[str, Path], outcome: "Outcome", evaluation: "Evaluation"
+) -> typer.Exit | None:
+    """Every file, whole or not at all; one that cannot be written keeps none of the others back,
+    nor the verdict. Returns how to end where one could not.
+    """
     failed: list[typer.Exit] = []
     for kind, path in wanted.items():
         content = RENDERERS[kind](outcome, evaluation)
@@ -220,8 +224,7 @@ def _write(wanted: dict[str, Path], outcome: "Outcome", evaluation: "Evaluation"
             write_whole(path, content)
         except typer.Exit as error:
             failed.append(error)
-    if failed:
-        raise failed[0]
+    return failed[0] if failed else None
 
 
 def _junit(outcome: "Outcome", _evaluation: "Evaluation") -> bytes:

@@ -8,7 +8,7 @@ from pathbudget.analysis.gate.subject_words import place_words
 from pathbudget.analysis.report.words import counted, given, interval, listed, ms, share, utc
 
 MOST_ROWS = 200
-"""Of the checks that pass: a summary page has its limits."""
+"""Of each table: GitHub refuses a summary page over 1 MiB."""
 HEADS = {
     Ending.PASS: "✓ pathbudget: pass",
     Ending.FAIL: "✕ pathbudget: fail",
@@ -24,7 +24,9 @@ def render_markdown(outcome: Outcome) -> str:
     not_well = [check for check in outcome.checks if check.effect is not Effect.PASS]
     well = [check for check in outcome.checks if check.effect is Effect.PASS]
     if not_well:
-        rows = [_row(f"{_word(check)} | {_escaped(check.text)}") for check in not_well]
+        rows = [_row(f"{_word(check)} | {_escaped(check.text)}") for check in not_well[:MOST_ROWS]]
+        if (left := len(not_well) - MOST_ROWS) > 0:
+            rows.append(_row(f"| {left:,} more; the JSON output has them all"))
         parts.append("\n".join(["| | what |", "|---|---|", *rows]))
     if well:
         parts.append(_folded(well))
@@ -48,8 +50,8 @@ def _word(check: Check) -> str:
 
 def _folded(checks: list[Check]) -> str:
     rows = [_passing(check) for check in checks[:MOST_ROWS]]
-    if left := len(checks) - MOST_ROWS:
-        rows += [_row(f"{left:,} more | | | |")] if left > 0 else []
+    if (left := len(checks) - MOST_ROWS) > 0:
+        rows.append(_row(f"{left:,} more | | | |"))
     head = "| tier | what | rule | ms | allowed |\n|---|---|---|---|---|\n"
     summary = f"<details><summary>{counted(len(checks), 'check')} passed</summary>\n\n"
     return summary + head + "\n".join(rows) + "\n\n</details>"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.gate.checks import Numbers, Subject
 from pathbudget.analysis.gate.places import subject_of
-from pathbudget.analysis.report.words import given, interval, ms
+from pathbudget.analysis.report.words import counted, given
 from pathbudget.analysis.results import (
     BudgetLine,
     Direction,
@@ -18,6 +18,7 @@ from pathbudget.analysis.results import (
 )
 from pathbudget.sites.tiers import mixture_keys
 
+STRADDLES = "the interval straddles the allowance."
 PairName = tuple[str, str]
 
 
@@ -105,19 +106,36 @@ def judged_anew(quantity: Judged, allowance_ms: float) -> Judged:
     numbers = quantity.numbers
     low, high = (math.inf if end is None else end for end in (numbers.low_ms, numbers.high_ms))
     floor, allowed = numbers.noise_floor_ms, given(allowance_ms)
-    said = f"{ms(numbers.value_ms)} ({interval(numbers.low_ms, numbers.high_ms)})"
     if low > allowance_ms and low - allowance_ms >= floor:
-        verdict, reason = Verdict.FAIL, f"{said} is above the allowance of {allowed} ms."
+        verdict, reason = Verdict.FAIL, _above(numbers, allowed)
     elif low > allowance_ms or abs(allowance_ms - high) < floor:
-        near = f"is within the noise floor ({floor:.3f} ms) of the allowance of {allowed} ms."
-        verdict, reason = Verdict.UNDECIDED, f"{said} {near}"
+        near = f"the interval ends within the noise floor ({floor:.3f} ms) of {allowed} ms."
+        verdict, reason = Verdict.UNDECIDED, near
     elif quantity.cannot_pass:
         verdict, reason = Verdict.UNDECIDED, quantity.cannot_pass
     elif high > allowance_ms:
-        verdict, reason = Verdict.UNDECIDED, f"{said} straddles the allowance of {allowed} ms."
+        verdict, reason = Verdict.UNDECIDED, _open(numbers)
     else:
-        verdict, reason = Verdict.PASS, f"{said} is within the allowance of {allowed} ms."
+        verdict, reason = Verdict.PASS, f"all of it is within the allowance of {allowed} ms."
     return replace(quantity, allowance_ms=allowance_ms, verdict=verdict, reason=reason)
+
+
+def _above(numbers: Numbers, allowed: str) -> str:
+    if numbers.low_ms is None:
+        return f"no limit: {_failed(numbers)}, more than the percentile can bear."
+    return f"all of it is above the allowance of {allowed} ms."
+
+
+def _open(numbers: Numbers) -> str:
+    if numbers.high_ms is not None:
+        return STRADDLES
+    if numbers.losses:
+        return f"{_failed(numbers)}, which leaves no upper limit."
+    return f"{counted(numbers.n, 'sample')}, worth {numbers.n_effective:,.0f}, set no upper limit."
+
+
+def _failed(numbers: Numbers) -> str:
+    return f"{numbers.losses:,} of {numbers.n:,} requests failed"
 
 
 def _noise_floors(evaluation: Evaluation) -> dict[PairName, float]:

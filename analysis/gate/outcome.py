@@ -19,7 +19,7 @@ from pathbudget.analysis.gate.checks import (
 from pathbudget.analysis.gate.effects import effect_of
 from pathbudget.analysis.gate.ending import counts_of, ending_of, ordered
 from pathbudget.analysis.gate.further import fewest, further_samples
-from pathbudget.analysis.gate.judging import Judge, Judged
+from pathbudget.analysis.gate.judging import STRADDLES, Judge, Judged
 from pathbudget.analysis.gate.known import refuse_unknown_words
 from pathbudget.analysis.gate.places import Place, Places
 from pathbudget.analysis.gate.policy import Policy
@@ -180,5 +180,16 @@ def _sentence(quantity: Judged, further: int | None) -> str:
     said = f"{ms(numbers.value_ms)} ({interval(numbers.low_ms, numbers.high_ms)}){allowed}"
     if quantity.verdict is not Verdict.UNDECIDED:
         return f"{said}.{note}"
+    reason = STRADDLES if _straddles(quantity) else quantity.reason
     more = f" About {further:,} more samples would decide it." if further else ""
-    return f"{said}: {quantity.reason}{more}"
+    if reason is STRADDLES and not further:
+        more = " The value is too near to it: no number of samples would decide it."
+    return f"{said}: {reason}{more}"
+
+
+def _straddles(quantity: Judged) -> bool:
+    """Whether the numbers themselves say why nothing is decided."""
+    low, high, allowed = quantity.numbers.low_ms, quantity.numbers.high_ms, quantity.allowance_ms
+    if low is None or high is None or allowed is None or quantity.cannot_pass:
+        return False
+    return low <= allowed < high

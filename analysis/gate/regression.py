@@ -12,7 +12,7 @@ from pathbudget.analysis.gate.judging import Judged
 from pathbudget.analysis.gate.policy import Policy, Rules
 from pathbudget.analysis.gate.subject_words import subject_words
 from pathbudget.analysis.report.words import interval, ms
-from pathbudget.analysis.results import TierInfo, Verdict
+from pathbudget.analysis.results import Mode, TierInfo, Verdict
 
 NO_LIMIT_BEFORE = "not to be compared: the baseline sets no upper limit"
 
@@ -129,9 +129,15 @@ def _vanished(kept: Kept, policy: Policy, tier: TierInfo | None) -> Check:
 
 
 def _asks_for(policy: Policy, tier: TierInfo, subject: Subject) -> bool:
+    if subject.whole:
+        return policy.whole
     rules = policy.rules(tier)
-    return subject.whole or (
-        subject.mode in rules.modes and subject.percentile in rules.percentiles
+    carried = subject.mode is Mode.MIXTURE or subject.transport in rules.transports
+    return (
+        carried
+        and subject.mode in rules.modes
+        and subject.percentile in rules.percentiles
+        and subject.prompt_bytes in (*rules.prompts, 0)
     )
 
 

@@ -19,8 +19,7 @@ Pairs = Collection[tuple[str, str, str]]
 
 def every_whole(evaluation: Evaluation) -> Iterator[Judged]:
     """Each whole budget against its target."""
-    found: tuple[WholeBudget, ...] = getattr(evaluation, "whole_budgets", ())
-    yield from map(_judged, found)
+    yield from map(_judged, evaluation.whole_budgets)
 
 
 def whole_quantities(

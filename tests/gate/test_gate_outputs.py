@@ -326,6 +326,12 @@ def test_markdown_folds_what_passes(evaluation: Evaluation) -> None:
     assert page.index("**fail**") < page.index("<details>")
 
 
+def test_markdown_fits_a_summary_page_and_says_what_is_left() -> None:
+    page = render_markdown(outcome_of(*[one_check()] * 5000, *[one_check(Effect.PASS)] * 5000))
+    assert len(page.encode()) < 1 << 20
+    assert page.count("4,800 more") == 2
+
+
 def test_the_text_fits_its_width(evaluation: Evaluation) -> None:
     text = render_text(check(evaluation, ALL), 80, everything=True)
     assert max(map(len, text.splitlines())) <= 80
