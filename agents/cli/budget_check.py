@@ -148,8 +148,8 @@ def _policy(
     """The policy of the file, and what the command line says before it."""
     import msgspec
 
+    from pathbudget.agents.gate_files import read_policy
     from pathbudget.analysis.gate.policy import Policy
-    from pathbudget.analysis.gate.policy_file import read_policy
 
     policy = Policy() if file is None else read_policy(file)
     if tiers:
@@ -158,7 +158,7 @@ def _policy(
 
 
 def _baseline(file: Path | None) -> "Baseline | None":
-    from pathbudget.analysis.gate.baseline import read_baseline
+    from pathbudget.agents.gate_files import read_baseline
 
     return None if file is None else read_baseline(file)
 

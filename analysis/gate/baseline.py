@@ -5,7 +5,6 @@ and the definitions that the lines rest on. Numbers of other definitions are not
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -16,7 +15,6 @@ from pathbudget.analysis.results import Evaluation, Objective, Result, TierInfo
 from pathbudget.probes.errors import ConfigError, Fault
 
 BASELINE_SCHEMA_VERSION = 1
-LARGEST_FILE = 1 << 28
 AGAIN = "a baseline of the same definitions (make one with --write-baseline)"
 NO_BASELINE = "a file that pathbudget budget check --write-baseline has made"
 
@@ -98,32 +96,19 @@ def render_baseline(baseline: Baseline) -> bytes:
     return msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
 
 
-def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file. Raises ConfigError."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _refusal(str(path), "", f"cannot be read: {reason}", NO_BASELINE) from None
-    return parse_baseline(content, str(path))
-
-
 def parse_baseline(content: bytes, file: str = "baseline") -> Baseline:
     """The baseline in some bytes. Raises ConfigError."""
-    if len(content) > LARGEST_FILE:
-        raise _refusal(file, "", "over 256 MiB", NO_BASELINE)
     try:
         head = msgspec.json.decode(content, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _refusal(file, "", f"is no baseline: {error}", NO_BASELINE) from None
+        raise refusal(file, "", f"is no baseline: {error}", NO_BASELINE) from None
     if head.pathbudget_baseline != BASELINE_SCHEMA_VERSION:
         problem = f"has schema version {head.pathbudget_baseline}"
-        raise _refusal(file, "pathbudget_baseline", problem, f"version {BASELINE_SCHEMA_VERSION}")
+        raise refusal(file, "pathbudget_baseline", problem, f"version {BASELINE_SCHEMA_VERSION}")
     try:
         return msgspec.json.decode(content, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _refusal(file, "", f"is damaged: {error}", NO_BASELINE) from None
+        raise refusal(file, "", f"is damaged: {error}", NO_BASELINE) from None
 
 
 class _Head(Result, frozen=True):
@@ -155,7 +140,7 @@ def refuse_other_percentiles(baseline: Baseline, asked: Iterable[float], file: s
     if missing and baseline.kept:
         has = ", ".join(f"p{one:g}" for one in baseline.percentiles)
         wants = ", ".join(f"p{one:g}" for one in missing)
-        raise _refusal(file, "percentiles", f"it has {has}, and {wants} is checked", AGAIN)
+        raise refusal(file, "percentiles", f"it has {has}, and {wants} is checked", AGAIN)
 
 
 def _changes(before: TierInfo, now: TierInfo, file: str) -> Iterator[Fault]:
@@ -172,5 +157,6 @@ def _shown(value: object) -> str:
     return text if len(text) <= 160 else text[:157] + "..."
 
 
-def _refusal(file: str, where: str, problem: str, expected: str) -> ConfigError:
+def refusal(file: str, where: str, problem: str, expected: str) -> ConfigError:
+    """One fault of a baseline file."""
     return ConfigError([Fault(file, where, problem, expected)])

@@ -1,6 +1,6 @@
 """What a pipeline demands: which lines, against which allowances, and what a doubt is worth.
 
-`policy_file.read_policy` makes one of a TOML file; without a file, `Policy()` is the gate.
+`policy_file.parse_policy` makes one of TOML; without a file, `Policy()` is the gate.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""A policy as a TOML file (docs/gate.md). Every fault is found in one go, each with its line."""
+"""A policy in TOML (docs/gate.md). Every fault is found in one go, each with its line."""
 
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import TypeVar
 
 from pathbudget.analysis.gate.policy import Policy, Severity, TierRules, Treatment
@@ -11,7 +10,7 @@ from pathbudget.analysis.report.selection import Sites
 from pathbudget.analysis.results import Carrier, Mode
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.entry import Entry, Interval, show
-from pathbudget.sites.toml_reader import parse_toml, read_text
+from pathbudget.sites.toml_reader import parse_toml
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -46,16 +45,6 @@ PERCENTILE = Interval(
     0, 100, "a percentile above 0 and below 100, like 95", open_low=True, open_high=True
 )
 PROMPT = Interval(1, 1e12, "a whole number of bytes, 1 or more")
-
-
-def read_policy(path: Path) -> Policy:
-    """The policy of a file. Raises ConfigError with every fault, each with its line."""
-    faults: list[Fault] = []
-    text = read_text(path, faults)
-    policy = Policy() if text is None else _policy_of(text, str(path), faults)
-    if faults:
-        raise ConfigError(faults)
-    return policy
 
 
 def parse_policy(text: str, file: str = "policy") -> Policy:

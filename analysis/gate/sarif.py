@@ -3,7 +3,6 @@
 Only what does not pass is a result: readers that do not know `kind` show every result as a finding.
 """
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -96,5 +95,4 @@ def _location(check: Check) -> dict[str, Any]:
 
 def uri_of(file: str) -> str:
     """A path as a URI reference (RFC 3986): relative stays relative."""
-    path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return f"file://{quote(file)}" if file.startswith("/") else quote(file)

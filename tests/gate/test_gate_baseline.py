@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from tests.gate.conftest import make_line, make_of_lines
 
+from pathbudget.agents.gate_files import read_baseline
 from pathbudget.analysis.gate.baseline import (
     baseline_of,
     parse_baseline,
-    read_baseline,
     render_baseline,
 )
 from pathbudget.analysis.gate.outcome import check

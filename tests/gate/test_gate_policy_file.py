@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pathbudget.agents.gate_files import read_policy
 from pathbudget.analysis.gate.policy import Policy, Severity, Treatment
-from pathbudget.analysis.gate.policy_file import parse_policy, read_policy
+from pathbudget.analysis.gate.policy_file import parse_policy
 from pathbudget.analysis.gate.toml_lines import key_lines
 from pathbudget.analysis.report.selection import Sites
 from pathbudget.analysis.results import Carrier, Mode
