@@ -21,6 +21,9 @@ LENGTH_NS = 110 * SECOND
 CALM_NS = 8 * SECOND
 """Before the first event, after the last, and (halved) between two."""
 LASTS_NS = (6 * SECOND, 12 * SECOND)
+SICK_NS = 24 * SECOND
+"""A sick member stays so for that much longer: it is noticed by the losses of its own flows alone,
+and a real week would have it for hours (docs/link-health.md: how long it takes)."""
 ATTEMPTS = 200
 LEAST_NS = 3_000_000
 """What moving to another way costs or saves one pair at least."""
@@ -32,7 +35,7 @@ def random_week(
     world: World, seed: int, *, length_ns: int = LENGTH_NS, kinds: tuple[EventKind, ...] = ()
 ) -> World:
     """The world with other events. `kinds`: which ones, in any order; empty: one of each that the
-    world allows.
+    world allows. All of it takes `length_ns`, and `SICK_NS` more for each sick member.
 
     Raises LabError where the world has no place for one of them.
     """
@@ -42,13 +45,16 @@ def random_week(
     drawn.shuffle(wanted)
     share = (length_ns - 2 * CALM_NS) // max(1, len(wanted))
     events: list[Event] = []
+    later = 0
     for number, kind in enumerate(wanted):
         lasts = min(drawn.randint(*LASTS_NS), share - CALM_NS // 2)
         if lasts < SECOND:
             raise LabError(f"{len(wanted)} events do not go into {length_ns // SECOND} s")
         begin = CALM_NS + number * share + drawn.randint(0, share - CALM_NS // 2 - lasts)
-        event = dataclasses.replace(_draw(calm, kind, drawn), for_ns=lasts)
-        events.append(dataclasses.replace(event, at_ns=begin))
+        event = _draw(calm, kind, drawn)
+        longer = SICK_NS if event.member is not None else 0
+        events.append(dataclasses.replace(event, at_ns=begin + later, for_ns=lasts + longer))
+        later += longer
     return dataclasses.replace(calm, events=tuple(events))
 
 

@@ -196,7 +196,7 @@ def _outage_blame(facts: Facts) -> tuple[str, str]:
 
 
 def _member_blame(facts: Facts) -> tuple[str, str]:
-    finding = facts.members()[0]
+    finding = min(facts.members(), key=lambda one: one.p_value)
     share = f"{len(finding.flows)} of {finding.flows_seen} flows"
     if finding.what == "loss":
         return "", f"{share} lose {finding.value:.1%}, the others {finding.group:.1%}."

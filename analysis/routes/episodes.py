@@ -217,7 +217,7 @@ def member_episodes(findings: Iterable[MemberFinding], clean: Clean) -> list[Epi
     found: list[Episode] = []
     for finding in sorted(findings, key=lambda finding: finding.window):
         same = next((one for one in reversed(found) if _same_member(finding, one)), None)
-        if same is not None:
+        if same is not None and not _well_between(same, finding, clean):
             same.evidence.append(finding)
             continue
         series = finding.series
@@ -233,6 +233,17 @@ def member_episodes(findings: Iterable[MemberFinding], clean: Clean) -> list[Epi
         if later:
             one.over = Window(last.window.after_unix_ns, min(later).by_unix_ns)
     return found
+
+
+def _well_between(one: Episode, finding: MemberFinding, clean: Clean) -> bool:
+    """Whether its flows were well between the last finding of an episode and this one."""
+    last = one.evidence[-1]
+    assert isinstance(last, MemberFinding)
+    return any(
+        last.window.by_unix_ns <= window.after_unix_ns
+        and window.by_unix_ns <= finding.window.by_unix_ns
+        for window in clean.get(last.series, ())
+    )
 
 
 def _same_member(finding: MemberFinding, one: Episode) -> bool:

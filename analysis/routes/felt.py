@@ -5,36 +5,25 @@ packets so large that their loss may be a matter of size (`black_holes` looks at
 """
 
 from array import array
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from msgspec.structs import replace as replace_fields
 
 from pathbudget.analysis.routes.black_holes import SizedPacket, SizeFinding, judge_sizes, size_of
 from pathbudget.analysis.routes.black_holes import SizeVerdict as Verdict
-from pathbudget.analysis.routes.members import survey_members
-from pathbudget.analysis.routes.model import MemberFinding, PathSeries, Window
+from pathbudget.analysis.routes.model import PathSeries
 from pathbudget.analysis.routes.observations import series_of
-from pathbudget.analysis.routes.rank_cuts import rank_cuts
-from pathbudget.analysis.routes.shift_tests import place_of_cut
 from pathbudget.analysis.routes.sweeps import is_lost
 from pathbudget.analysis.series import NOT_OF_THE_PATH, WALL_CLOCKS
 from pathbudget.analysis.track import Track
-from pathbudget.probes.record import FailureKind, Flag, Measurement, Metric, Sample
+from pathbudget.probes.record import Flag, Measurement, Metric, Sample
 
 FELT_METRICS = frozenset({Metric.RTT, Metric.CONNECT})
 LARGE_OCTETS = 600
 """Whole packets larger than this may be dropped for their size (RFC 791: 576 always pass)."""
 
-SURVEY_SAMPLES = 2000
-"""So many packets over many flows are judged together."""
-
-FEWEST_FLOWS = 8
 MOST_SIZED = 4096
 """Packets of a path that are kept to tell whether size matters."""
-
-ONSET_PRICE = 4.0
-"""Of a member that is known to be sick: when did it begin? (`rank_cuts`)"""
 
 LOST = float("inf")
 TOO_BIG = frozenset({(3, 4), (2, 0)})
@@ -59,14 +48,6 @@ def is_trace(measurement: Measurement) -> bool:
 def felt_series(measurement: Measurement) -> PathSeries:
     """The series of a probe: its name stands for the protocol."""
     return series_of(measurement, measurement.probe)
-
-
-def as_felt(sample: Sample) -> Sample:
-    """A host whose routing has no way there says so itself: nothing arrives, as elsewhere."""
-    failure = sample.failure
-    if failure is None or failure.kind is not FailureKind.NO_ROUTE:
-        return sample
-    return replace_fields(sample, failure=replace_fields(failure, kind=FailureKind.UNREACHABLE))
 
 
 def felt_value(sample: Sample, address: str) -> float | None:
@@ -113,67 +94,6 @@ class FeltTrack:
         times, values = np.array(self._times, dtype=np.int64), np.array(self._values)
         order = np.lexsort((values, times))
         return Track(times[order], values[order], np.zeros(len(times), dtype=np.int64))
-
-
-@dataclass(slots=True)
-class SweepWatch:
-    """Packets over many flows, judged `SURVEY_SAMPLES` at a time. Memory is bounded by that."""
-
-    series: PathSeries
-    findings: list[MemberFinding] = field(default_factory=list[MemberFinding])
-    clean: list[Window] = field(default_factory=list[Window])
-    """Surveys that found nothing and would have."""
-    _waiting: list[Sample] = field(default_factory=list[Sample])
-    _flows: set[int] = field(default_factory=set[int])
-    _before: list[Sample] = field(default_factory=list[Sample])
-    """The sweep before, in which the member may have been sick without showing it."""
-
-    def see(self, sample: Sample) -> list[MemberFinding]:
-        """Take a sample; what the survey that it completes found."""
-        if sample.flow is None:
-            return []
-        self._flows.add(sample.flow)
-        if len(self._flows) < FEWEST_FLOWS:
-            self._waiting = self._waiting[-FEWEST_FLOWS:]
-        self._waiting.append(sample)
-        return self.finish() if len(self._waiting) >= SURVEY_SAMPLES else []
-
-    def finish(self) -> list[MemberFinding]:
-        """Judge what there is."""
-        waiting, self._waiting = self._waiting, []
-        flows, self._flows = self._flows, set()
-        if len(flows) < FEWEST_FLOWS or len(waiting) < SURVEY_SAMPLES // 4:
-            return []
-        survey = survey_members(self.series, waiting)
-        found = [one for one in survey.findings if one.what == "loss"]
-        if not found and survey.healthy:
-            times = [one.sent_unix_ns for one in waiting]
-            self.clean = [*self.clean[-1:], Window(min(times), max(times))]
-        found = [_sharpened(one, [*self._before, *waiting]) for one in found]
-        self._before = waiting
-        self.findings += found
-        del self.findings[1:-64]
-        return found
-
-
-def _sharpened(finding: MemberFinding, samples: list[Sample]) -> MemberFinding:
-    """The same finding, with the time in which the member began to be sick, as losses tell it.
-
-    Where its flows lost evenly over the whole of the samples, that may be all of their time.
-    """
-    mine = sorted((one for one in samples if one.flow in finding.flows), key=_sent)
-    lost = np.array([bool(is_lost(one)) for one in mine], dtype=np.float64)
-    cuts = rank_cuts(lost, price=ONSET_PRICE)
-    if not cuts or lost[cuts[0] :].mean() <= lost[: cuts[0]].mean():
-        return replace(finding, window=Window(mine[0].sent_unix_ns, finding.window.by_unix_ns))
-    end = cuts[1] if len(cuts) > 1 else len(mine)
-    earliest, latest = place_of_cut(lost, 0, cuts[0], end)
-    window = Window(mine[earliest - 1].sent_unix_ns, mine[latest].sent_unix_ns)
-    return replace(finding, window=window)
-
-
-def _sent(sample: Sample) -> int:
-    return sample.sent_unix_ns
 
 
 @dataclass(slots=True)

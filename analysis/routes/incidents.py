@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pathbudget.analysis.routes.black_holes import SizeFinding
-from pathbudget.analysis.routes.causes import Facts, blame_of, cause_of
+from pathbudget.analysis.routes.causes import UNSEEN, Facts, blame_of, cause_of
 from pathbudget.analysis.routes.episodes import (
     Clean,
     Episode,
@@ -40,6 +40,7 @@ from pathbudget.analysis.routes.model import (
     Outage,
     PathSeries,
     RouteEvent,
+    RouteEventKind,
     Window,
 )
 
@@ -83,12 +84,14 @@ def join(
     options = options or JoinOptions()
     rows = list(dict.fromkeys(evidence))
     felt = level_episodes(_only(rows, LevelShift)) + outage_episodes(_only(rows, Outage))
-    members = _member_groups(member_episodes(_only(rows, MemberFinding), clean or {}), felt)
+    sick = member_episodes(_only(rows, MemberFinding), clean or {})
+    members = _member_groups(sick, felt, options)
     lasting = [one for one in felt if not _is_brief(one, options)]
     groups = _felt_groups(lasting, options)
     groups += [_Group([one]) for one in hole_episodes(holes)]
     groups += _felt_groups((one for one in felt if _is_brief(one, options)), options)
     _attach(route_episodes(_only(rows, RouteEvent)), groups, options)
+    groups = _moves(groups, options)
     _attach(bgp_episodes(_only(rows, BgpEvent)), groups, options)
     groups = [one for one in groups if not all(_is_brief(each, options) for each in one.episodes)]
     groups += members
@@ -168,17 +171,33 @@ def _at_once(group: _Group, one: Episode, options: JoinOptions) -> bool:
     )
 
 
-def _member_groups(found: Iterable[Episode], felt: list[Episode]) -> list[_Group]:
+def _member_groups(
+    found: Iterable[Episode], felt: list[Episode], options: JoinOptions
+) -> list[_Group]:
     """Each sick member with the loss and the variation that it explains, which leave `felt`.
 
-    A sweep takes long, so its window says little: it joins nothing else by time.
+    Pairs whose flows began to lose at one time share it: nobody sees which link a flow is on, and
+    on the way back it is another than there. Its time is known to some losses only, so that
+    nothing else is joined by it.
     """
     groups: list[_Group] = []
     for member in found:
         mine = [one for one in felt if _explains(member, one)]
         felt[:] = [one for one in felt if one not in mine]
-        groups.append(_Group([member, *mine]))
+        group = next((one for one in groups if _falls_ill_with(one, member, options)), None)
+        if group is None:
+            groups.append(_Group([member, *mine]))
+        else:
+            group.episodes += [member, *mine]
     return groups
+
+
+def _falls_ill_with(group: _Group, member: Episode, options: JoinOptions) -> bool:
+    return any(
+        isinstance(one.first, MemberFinding)
+        and gap_ns(one.window, member.window) <= options.together_ns
+        for one in group.episodes
+    )
 
 
 def _explains(member: Episode, other: Episode) -> bool:
@@ -207,6 +226,40 @@ def _attach(episodes: Iterable[Episode], groups: list[_Group], options: JoinOpti
             groups[min(near)[1]].episodes.append(one)
         else:
             groups.append(_Group([one]))
+
+
+def _moves(groups: Iterable[_Group], options: JoinOptions) -> list[_Group]:
+    """Moves that began together on paths with a hop or an AS in common are one.
+
+    A link that fails moves pairs that share nothing else, neither vantage nor site.
+    """
+    found: list[_Group] = []
+    for group in groups:
+        ways = _ways(group)
+        same = (
+            one
+            for one in found
+            if not ways.isdisjoint(_ways(one))
+            and gap_ns(_begin(one.episodes), _begin(group.episodes)) <= options.together_ns
+        )
+        before = next(same, None)
+        if before is None:
+            found.append(group)
+        else:
+            before.episodes += group.episodes
+    return found
+
+
+def _ways(group: _Group) -> set[str]:
+    """Hops and ASes that packets took before they took others."""
+    moves = [
+        one.first
+        for one in group.episodes
+        if isinstance(one.first, RouteEvent)
+        and one.first.kind in (RouteEventKind.SHIFT, RouteEventKind.FLAP)
+    ]
+    hops = {hop for move in moves for path in move.before for hop in path}
+    return (hops | {name for move in moves for name in move.as_before}) - UNSEEN
 
 
 def _is_brief(one: Episode, options: JoinOptions) -> bool:

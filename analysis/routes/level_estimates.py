@@ -4,6 +4,9 @@ Each interval is of order statistics at the effective size of what is autocorrel
 has the far ends of two intervals at half of the permitted error each.
 """
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 
 from pathbudget.analysis.quantiles import (
@@ -63,13 +66,25 @@ def loss(lost: Values, confidence: float) -> Estimate:
 def difference(
     before: Estimate, after: Estimate, confidence: float, *, floor_ns: float = 0.0
 ) -> Estimate:
-    """`after` less `before`, both at half of the permitted error, no finer than the noise floor."""
+    """`after` less `before`, both at half of the permitted error, each no finer than the floor."""
     return Estimate(
         after.value_ns - before.value_ns,
-        after.low_ns - before.high_ns - floor_ns,
-        after.high_ns - before.low_ns + floor_ns,
+        after.low_ns - before.high_ns - 2 * floor_ns,
+        after.high_ns - before.low_ns + 2 * floor_ns,
         confidence,
     )
+
+
+def with_swing(cost: Estimate, swing: float) -> Estimate:
+    """A difference no better known than neighbouring blocks of the series differ anyway: `swing`
+    is the standard deviation of that, ns. What wanders slowly, or a host that is busier now than
+    then, moves both sides of a cut, and no spread within either of them shows it.
+    """
+    if not math.isfinite(swing):
+        return cost
+    reach = NormalDist().inv_cdf(half_error(cost.confidence)) * swing
+    low, high = min(cost.low_ns, cost.value_ns - reach), max(cost.high_ns, cost.value_ns + reach)
+    return Estimate(cost.value_ns, low, high, cost.confidence)
 
 
 def floor_moved(before: Values, after: Values) -> float:

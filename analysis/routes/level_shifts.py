@@ -19,6 +19,7 @@ from pathbudget.analysis.routes import level_estimates, shift_tests
 from pathbudget.analysis.routes.model import LevelShift, PathSeries, Window
 from pathbudget.analysis.routes.rank_cuts import LEAST, rank_cuts
 from pathbudget.analysis.routes.shift_tests import SWINGS
+from pathbudget.analysis.routes.transitions import Turn, place_of_turn, with_transitions
 
 Times = npt.NDArray[np.int64]
 
@@ -30,6 +31,9 @@ SETTLED = 16
 
 QUIET = 128
 """After so many samples a watch looks, whatever they are."""
+
+LEAST_OF_LEVEL = 4
+"""Fewer values are no level to hold against another one."""
 
 FEWEST_OF_SPREAD = 16
 """Fewer values have no spread to speak of."""
@@ -75,7 +79,7 @@ def judge_delays(
     level = spread = 0.0
     if abs(float(np.median(after) - np.median(before))) >= options.least_ns:
         level = shift_tests.swings_between(
-            values, first, cut, end, shift_tests.level_of, min(4, options.least)
+            values, first, cut, end, shift_tests.level_of, min(LEAST_OF_LEVEL, options.least)
         )
     if level < SWINGS and abs(_width(after) - _width(before)) >= options.least_ns:
         spread = shift_tests.swings_between(
@@ -153,34 +157,45 @@ class _Channel:
         values = self.values
         if len(values) < 2 * self.options.least or float(np.ptp(values)) == 0:
             return []
-        found = cuts_that_hold(values, self.options, self.judge)
-        bounds = [0, *(cut for cut, _ in found), len(values)]
+        cuts = cuts_that_hold(values, self.options, self.judge)
+        turns = with_transitions(values, cuts, self._moved)
         slow = [
-            what == "rtt" and shift_tests.is_gradual(values, bounds[i], cut, bounds[i + 2])
-            for i, (cut, what) in enumerate(found)
+            turn.what == "rtt"
+            and shift_tests.is_gradual(values, turn.first, (turn.cut + turn.settled) // 2, turn.end)
+            for turn in turns
         ]
         shifts: list[LevelShift] = []
-        for i, (cut, what) in enumerate(found):
-            if len(values) - cut < settled or self.times[cut] <= self.told_unix_ns:
+        for i, turn in enumerate(turns):
+            if len(values) - turn.settled < settled or self.times[turn.cut] <= self.told_unix_ns:
                 continue
-            shift = self._shift(bounds[i], cut, bounds[i + 2], what)
+            shift = self._shift(turn)
             if any(slow[max(0, i - 1) : i + 2]):
-                shift = self._of_swell(shift, values[cut : bounds[i + 2]], slow[i])
-            if what != "rtt" and shift.cost.low_ns <= 0 <= shift.cost.high_ns:
+                shift = self._of_swell(shift, values[turn.settled : turn.end], slow[i])
+            if turn.what != "rtt" and shift.cost.low_ns <= 0 <= shift.cost.high_ns:
                 continue  # it may be nothing; of delays `episodes` decides
             shifts.append(shift)
-            least = min(len(values), cut + self.options.least) - 1
+            least = min(len(values), turn.settled + self.options.least) - 1
             self.told_unix_ns = int(self.times[least])
         return shifts
 
-    def _shift(self, first: int, cut: int, end: int, what: str) -> LevelShift:
-        earliest, latest = shift_tests.place_of_cut(self.values, first, cut, end)
+    def _moved(self, values: Values, first: int, cut: int, end: int) -> bool:
+        swings, what = self.judge(values, first, cut, end, self.options)
+        return what == "rtt" and swings >= SWINGS
+
+    def _shift(self, turn: Turn) -> LevelShift:
+        values, what = self.values, turn.what
+        earliest, latest = place_of_turn(values, turn)
         of = {"rtt": level_estimates.level, "pdv": level_estimates.spread}.get(
             what, level_estimates.loss
         )
-        before, after = self.values[first:cut], self.values[cut:end]
+        before, after = values[turn.first : turn.cut], values[turn.settled : turn.end]
         confidence = self.options.confidence
         each = level_estimates.half_error(confidence)
+        cost = level_estimates.difference(
+            of(before, each), of(after, each), confidence, floor_ns=self._floor_ns(what)
+        )
+        if what == "rtt":
+            cost = level_estimates.with_swing(cost, self._swing_ns(turn))
         return LevelShift(
             series=self.series,
             metric=self.metric,
@@ -188,11 +203,15 @@ class _Channel:
             window=Window(int(self.times[earliest - 1]), int(self.times[latest])),
             before=of(before, confidence),
             after=of(after, confidence),
-            cost=level_estimates.difference(
-                of(before, each), of(after, each), confidence, floor_ns=self._floor_ns(what)
-            ),
+            cost=cost,
             false_alarms=self.options.false_alarms,
             floor_ns=level_estimates.floor_moved(before, after) if what == "rtt" else None,
+        )
+
+    def _swing_ns(self, turn: Turn) -> float:
+        least = min(LEAST_OF_LEVEL, self.options.least)
+        return shift_tests.swing_around(
+            self.values, turn.first, turn.cut, turn.end, shift_tests.level_of, least
         )
 
     def _floor_ns(self, what: str) -> float:

@@ -116,13 +116,32 @@ def survey_sweep(
     delay = _Delay(series, sweep, _relative(sweep, usual), chosen)
     undecided = list(delay.undecided)
     if loss is None and smallest > chosen.wanted_loss:
-        undecided.append(
-            f"{sweep.per_flow} packets a flow show a loss of {smallest:.1%} at least; "
-            f"asked for {chosen.wanted_loss:.1%}"
-        )
+        undecided.append(_insensitive(sweep, chosen))
     findings = tuple(one for one in (loss, delay.finding) if one is not None)
     return MemberSurvey(
         findings, len(sweep.flows), sweep.per_flow, smallest, tuple(undecided), _counts(sweep)
+    )
+
+
+def survey_losses(series: PathSeries, sweep: Sweep, chosen: MemberOptions) -> MemberSurvey:
+    """The same of losses alone, which need no earlier sweep to compare with."""
+    reason = _too_little(sweep)
+    if reason:
+        return MemberSurvey((), len(sweep.flows), sweep.per_flow, None, (reason,))
+    smallest = smallest_loss(sweep, chosen.alpha)
+    found = _judge_loss(series, sweep, chosen) if sweep.lost_alone.any() else None
+    undecided = [] if found or smallest <= chosen.wanted_loss else [_insensitive(sweep, chosen)]
+    findings = (found,) if found else ()
+    return MemberSurvey(
+        findings, len(sweep.flows), sweep.per_flow, smallest, tuple(undecided), _counts(sweep)
+    )
+
+
+def _insensitive(sweep: Sweep, chosen: MemberOptions) -> str:
+    smallest = smallest_loss(sweep, chosen.alpha)
+    return (
+        f"{sweep.per_flow} packets a flow show a loss of {smallest:.1%} at least; "
+        f"asked for {chosen.wanted_loss:.1%}"
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pathbudget.analysis.places import tiers_of
 from pathbudget.analysis.routes import felt
 from pathbudget.analysis.routes.evaluate import RouteOptions, watch_of
-from pathbudget.analysis.routes.felt import SizeWatch, SweepWatch
+from pathbudget.analysis.routes.felt import SizeWatch
 from pathbudget.analysis.routes.incidents import join
 from pathbudget.analysis.routes.level_shifts import WATCH, LevelWatch
 from pathbudget.analysis.routes.model import (
@@ -34,6 +34,7 @@ from pathbudget.analysis.routes.observations import Observer
 from pathbudget.analysis.routes.outages import OutageWatch
 from pathbudget.analysis.routes.route_events import RouteWatch
 from pathbudget.analysis.routes.route_intake import PATIENCE_NS
+from pathbudget.analysis.routes.sweep_watch import SweepWatch
 from pathbudget.analysis.series import Series, SeriesKey
 from pathbudget.analysis.track import Track
 from pathbudget.probes.bgp.record import RouteUpdate
@@ -173,7 +174,7 @@ class RouteMonitor:
         if path is None:
             path = self._paths[series] = self._new_path(series, measurement)
         ordered = sorted(measurement.samples, key=lambda one: one.sent_unix_ns)
-        for sample in map(felt.as_felt, ordered):
+        for sample in ordered:
             value = felt.felt_value(sample, measurement.address)
             if value is None or path.metric not in ("", sample.metric):
                 continue

@@ -10,6 +10,7 @@ is a shift; one that was gone again before it was seen for so long is a flap. `p
 not decided yet. `route_events` gives the same events of stored observations, all at once.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -30,6 +31,11 @@ FLAP_NS = 600 * 10**9
 CERTAIN_PACKETS = 6
 """So many packets in one trace that the destination should have answered are no accident: at a loss
 of one in ten, one in a million. Fewer are confirmed by the next trace."""
+
+
+MOST_TOLD = 16
+"""So many events of a series are not told again: a route that is left and entered by turns may come
+to the same change from the same traces."""
 
 
 def route_events(
@@ -127,6 +133,7 @@ class _SeriesWatch:
     ended_ns: int = 0
     """End of the last trace."""
     fluttering: set[int] = field(default_factory=set[int])
+    told: deque[RouteEvent] = field(default_factory=lambda: deque[RouteEvent](maxlen=MOST_TOLD))
 
     def __post_init__(self) -> None:
         self.tracker = RouteTracker(self.sight)
@@ -140,7 +147,9 @@ class _SeriesWatch:
         if reached:
             self.reached_ns = observation.ended_unix_ns
         self.ended_ns = observation.ended_unix_ns
-        return events
+        news = [one for one in events if one not in self.told]
+        self.told.extend(news)
+        return news
 
     def finish(self) -> list[RouteEvent]:
         events, self.change = self.pending(), None
@@ -240,7 +249,7 @@ class _SeriesWatch:
         return RouteEvent(
             kind=kind,
             series=self.series,
-            window=window,
+            window=_in_order(window),
             granularity=self.sight.granularity,
             before=before,
             after=after,
@@ -249,6 +258,11 @@ class _SeriesWatch:
             back=back,
             first_difference=first_difference(before, after),
         )
+
+
+def _in_order(window: Window) -> Window:
+    """Traces may overlap: what showed the route before may have ended after what shows it gone."""
+    return Window(min(window), max(window))
 
 
 def sent_as_far(observation: PathObservation, distance: int) -> int:

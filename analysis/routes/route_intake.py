@@ -2,7 +2,7 @@
 
 from pathbudget.analysis.routes import felt
 from pathbudget.analysis.routes.black_holes import SizeFinding
-from pathbudget.analysis.routes.felt import FeltTrack, SizeWatch, SweepWatch
+from pathbudget.analysis.routes.felt import FeltTrack, SizeWatch
 from pathbudget.analysis.routes.model import (
     MemberFinding,
     Outage,
@@ -12,6 +12,7 @@ from pathbudget.analysis.routes.model import (
 )
 from pathbudget.analysis.routes.observations import observations_of
 from pathbudget.analysis.routes.outages import OutageWatch
+from pathbudget.analysis.routes.sweep_watch import SweepWatch
 from pathbudget.analysis.series import SeriesCollector
 from pathbudget.probes.record import Measurement, Metric, Sample
 
@@ -61,7 +62,7 @@ class RouteIntake:
         watch = self._outages.setdefault(series, OutageWatch(series, PATIENCE_NS))
         sweep = self._sweeps.setdefault(series, SweepWatch(series))
         dense = not felt.is_trace(measurement)
-        for sample in map(felt.as_felt, sorted(measurement.samples, key=_sent)):
+        for sample in sorted(measurement.samples, key=_sent):
             value = felt.felt_value(sample, measurement.address)
             if value is None:
                 continue

@@ -73,13 +73,19 @@ def swings_between(
 ) -> float:
     """By how many usual swings of the series the two sides of a cut differ."""
     before, after = values[max(first, cut - NEAR) : cut], values[cut : min(end, cut + NEAR)]
-    shorter = min(len(before), len(after))
-    if shorter < least:
+    if min(len(before), len(after)) < least:
         return 0.0
-    size = max(least, min(shorter, len(values) // BLOCKS))
     moved = abs(float(measure(after)) - float(measure(before)))
-    swing = usual_swing(values, size, measure)
+    swing = swing_around(values, first, cut, end, measure, least)
     return moved / swing if swing > 0 else float("inf") if moved > 0 else 0.0
+
+
+def swing_around(
+    values: Values, first: int, cut: int, end: int, measure: Measure, least: int
+) -> float:
+    """The usual swing of blocks as long as the shorter side of a cut, in the unit of `measure`."""
+    shorter = min(cut - first, end - cut, NEAR)
+    return usual_swing(values, max(least, min(shorter, len(values) // BLOCKS)), measure)
 
 
 def place_of_cut(values: Values, first: int, cut: int, end: int) -> tuple[int, int]:

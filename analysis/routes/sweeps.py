@@ -19,9 +19,8 @@ Counts = npt.NDArray[np.int64]
 
 OF_THIS_HOST = frozenset(
     {
-        *(FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.NO_ROUTE),
+        *(FailureKind.PERMISSION, FailureKind.LOCAL, FailureKind.UNAVAILABLE),
         *(FailureKind.NAME_NOT_FOUND, FailureKind.NO_ADDRESS, FailureKind.RESOLVER),
-        FailureKind.UNAVAILABLE,
     }
 )
 """Failures that say nothing of the network (docs/adr/0053)."""
@@ -38,7 +37,8 @@ LASTING = 0.8
 def is_lost(sample: Sample) -> bool | None:
     """Whether the packet or its answer was lost; None where it says nothing of the network.
 
-    Whoever refuses has answered (RFC 7680 counts packets, not successes).
+    Whoever refuses has answered (RFC 7680 counts packets, not successes). A host whose routing has
+    no way there says so itself: nothing arrives, as elsewhere.
     """
     if sample.failure is None:
         return Flag.LATE in sample.flags
@@ -75,7 +75,7 @@ class Sweep:
 
 def sweep_of(samples: Iterable[Sample]) -> Sweep:
     """The round trips among `samples` that name their flow; in any order."""
-    kept = [(one, gone) for one in samples if (gone := _counts(one)) is not None]
+    kept = [(one, gone) for one in samples if (gone := counts_as_lost(one)) is not None]
     kept.sort(key=lambda pair: (pair[0].sent_unix_ns, pair[0].seq))
     flows = np.array([one.flow for one, _ in kept], dtype=np.int64)
     lost = np.array([gone for _, gone in kept], dtype=np.bool_)
@@ -84,7 +84,8 @@ def sweep_of(samples: Iterable[Sample]) -> Sweep:
     return sweep_from_arrays(flows, lost, sent, rtt)
 
 
-def _counts(sample: Sample) -> bool | None:
+def counts_as_lost(sample: Sample) -> bool | None:
+    """Whether a packet of a sweep was lost; None of what is no part of one."""
     if sample.flow is None or sample.metric not in ROUND_TRIPS:
         return None
     refused = sample.failure is not None and sample.value_ns is None
@@ -104,7 +105,7 @@ def sweep_from_arrays(
     cell = block * len(names) + column
     counted = np.bincount(cell, minlength=blocks * len(names)).reshape(shape)
     gone = np.bincount(cell[lost], minlength=blocks * len(names)).reshape(shape)
-    alone = np.bincount(cell[lost & ~_in_runs(lost)], minlength=gone.size).reshape(shape)
+    alone = np.bincount(cell[lost & ~in_runs(lost)], minlength=gone.size).reshape(shape)
     lasting = (counted > 0).mean(axis=0) >= LASTING if len(names) else np.zeros(0, np.bool_)
     turn = [int(place) for place in np.argsort(firsts) if lasting[place]]
     edges = np.searchsorted(block, np.arange(blocks))
@@ -121,7 +122,7 @@ def sweep_from_arrays(
     )
 
 
-def _in_runs(lost: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def in_runs(lost: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Losses in runs of `RUN` and more."""
     starts, ends = runs(lost)
     long = ends - starts >= RUN

@@ -14,7 +14,7 @@ from pathbudget.agents.lab.events import at_time, timeline
 from pathbudget.agents.lab.ledger import Entry, Happening, Ledger, changed_pairs, planned
 from pathbudget.agents.lab.link import DirectionModel, Swell
 from pathbudget.agents.lab.topology import LinkState
-from pathbudget.agents.lab.weeks import CALM_NS, HARMLESS, LENGTH_NS, random_week
+from pathbudget.agents.lab.weeks import CALM_NS, HARMLESS, LENGTH_NS, SICK_NS, random_week
 from pathbudget.agents.lab.world import World
 from pathbudget.agents.lab.world_file import load_world, parse_world
 from pathbudget.probes.errors import ConfigError, LabError
@@ -194,7 +194,9 @@ def test_random_weeks_repeat_by_seed_and_have_something_to_find(seed: int) -> No
     assert random_week(world, seed + 100).events != week.events
     spans = sorted((event.at_ns, event.ends_ns or 0) for event in week.events)
     assert spans[0][0] >= CALM_NS
-    assert spans[-1][1] <= LENGTH_NS - CALM_NS
+    sick = [event for event in week.events if event.member is not None]
+    assert all((event.for_ns or 0) > SICK_NS for event in sick)
+    assert spans[-1][1] <= LENGTH_NS + len(sick) * SICK_NS - CALM_NS
     for (_, end), (begin, _) in itertools.pairwise(spans):
         assert begin - end >= CALM_NS // 2
     for moment in timeline(week):

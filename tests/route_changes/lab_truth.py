@@ -2,8 +2,12 @@
 
 from tests.route_changes.scoring import Injected
 
-from pathbudget.agents.lab.ledger import Entry, Ledger
+from pathbudget.agents.lab.ledger import Effect, Entry, Ledger
 from pathbudget.analysis.routes.model import Cause
+
+LINK_ERROR_NS = 1_000.0
+"""Own error of the lab: so much later than told a link lets half of the packets go, on a host that
+has time (`lab run` says it at its end). A round trip before and one after has it at every link."""
 
 
 def injected_of(ledger: Ledger) -> list[Injected]:
@@ -25,9 +29,16 @@ def _injected(entry: Entry) -> Injected:
         until_unix_ns=None if end is None else end.done_unix_ns,
         causes=_causes(entry),
         cost_ns=tuple(cost for cost in costs if abs(cost) >= 100_000),
+        cost_error_ns=LINK_ERROR_NS * max(map(_links, entry.effects), default=0),
         done_unix_ns=start.settled_unix_ns or start.done_unix_ns,
         slow=entry.kind == "queue",
     )
+
+
+def _links(effect: Effect) -> int:
+    """Links that a packet crosses there and back, before and after."""
+    ways = (way for state in (effect.before, effect.after) for way in (state.nodes, state.back))
+    return sum(map(len, ways))
 
 
 def _causes(entry: Entry) -> frozenset[Cause]:

@@ -20,6 +20,8 @@ class Injected(NamedTuple):
     cost_ns: tuple[float, ...] = ()
     done_unix_ns: int | None = None
     """Where it took a while: when it had happened altogether."""
+    cost_error_ns: float = 0.0
+    """The truth itself is known no better than this."""
     slow: bool = False
     """It swells: its beginning is when anybody can notice it, within its first half."""
 
@@ -89,9 +91,10 @@ def _judge(result: Score, event: Injected, incident: Incident, off: int, interva
         result.late.append(f"{event.name} by {off / 1e9:.2f} s")
     if incident.cause not in event.causes:
         result.wrong_cause.append(f"{event.name} as {incident.cause}")
-    cost = incident.cost
+    cost, error = incident.cost, event.cost_error_ns
     if event.cost_ns and (
-        cost is None or not any(cost.low_ns <= one <= cost.high_ns for one in event.cost_ns)
+        cost is None
+        or not any(cost.low_ns - error <= one <= cost.high_ns + error for one in event.cost_ns)
     ):
         said = "nothing" if cost is None else f"{cost.low_ns / 1e6:.3f} to {cost.high_ns / 1e6:.3f}"
         result.wrong_cost.append(f"{event.name}: {said} ms")

@@ -258,6 +258,31 @@ def test_a_sick_member_explains_its_losses_and_nothing_else() -> None:
     assert level.cause is Cause.LEVEL
 
 
+def test_pairs_that_fall_ill_together_share_a_member_and_later_ones_do_not() -> None:
+    far = replace(sick(1010, 3), series=STRANGER, p_value=1e-9, value=0.04)
+    (one,) = join([sick(1000, 7), far])
+    assert len(one.series) == 2
+    assert "4.0%" in one.reason  # the surest is told
+    assert len(join([sick(1000, 7), replace(sick(1100, 3), series=STRANGER)])) == 2
+
+
+def test_a_link_that_fails_moves_pairs_that_share_nothing_else_as_one() -> None:
+    """A carrier in common, or a hop; at the same time."""
+    through = ("10.9.0.1", "10.8.0.1", "203.0.113.9")
+    carriers = (("AS64512", "AS1"), ("AS64512", "AS2"))
+    others = (("AS64513", "AS64512", "AS3"), ("AS64513", "AS3"))
+    felt: list[Evidence] = [shift(1000, 20, 32), shift(1001, 80, 90, STRANGER)]
+    mine = moved(1005, systems=carriers)
+    for theirs, incidents in (
+        (moved(1005, series=STRANGER, before=through, systems=others), 1),
+        (moved(1005, series=STRANGER, before=through), 2),
+        (moved(1005, series=STRANGER, before=("10.9.0.1", "10.1.0.1", "203.0.113.9")), 1),
+    ):
+        assert len(join([*felt, mine, theirs])) == incidents
+    later: list[Evidence] = [shift(1000, 20, 32), shift(1200, 80, 90, STRANGER), mine]
+    assert len(join([*later, moved(1205, series=STRANGER, before=through, systems=others)])) == 2
+
+
 def test_a_member_is_over_with_the_first_clean_sweep() -> None:
     clean = {SERIES: [window(500, 60), window(1200, 60)]}
     (one,) = join([sick(1000, 7)], clean=clean)
