@@ -42,7 +42,7 @@ class Capacitated:
 
     def climb(self) -> None:
         """Raise the bound; try the sites it picks on the way."""
-        run, program = self.run, self.program
+        run = self.run
         finite = np.where(np.isfinite(self.cost), self.cost, np.nan)
         rows = np.nanmin(finite, axis=1) + np.nanmean(finite, axis=1) / 4
         best, kept, length, idle = -np.inf, rows, 1.0, 0

@@ -19,7 +19,7 @@ PATIENCE = 25
 SHORTEST = 1e-4
 """Steps shorter than this, relative to the first, are not worth taking."""
 FADING = 0.05
-"""Weight of the last step in how often a site is picked, which comes near to the LP's share of it."""
+"""Weight of the last step in how often a site is picked, which nears the LP's share of it."""
 MEMORY = 0.4
 """Share of the direction before that is kept."""
 

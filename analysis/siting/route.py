@@ -1,6 +1,7 @@
 """Which way leads to the answer of which program."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from pathbudget.analysis.siting.radii import center
 from pathbudget.analysis.siting.run import EQUAL, Run
 from pathbudget.analysis.siting.vocabulary import Aim, Survive
 
+MOST_PAIRS = 300_000
+"""Pairs over all losses of the full model, at most."""
 FIRST_SECONDS = 0.5
 """An interchange answer is there after this, whether or not it could still be improved."""
 
@@ -22,7 +25,7 @@ FIRST_SECONDS = 0.5
 def best(run: Run) -> None:
     """Fill the run: first by interchange, then exactly."""
     if run.program.capacities is None:
-        _start(run)
+        start(run)
     way_of(run)(run)
     if not run.columns and not run.over():
         run.conflicts = conflicts(run.program)
@@ -39,8 +42,10 @@ def way_of(run: Run) -> Callable[[Run], None]:
     if program.aim is Aim.P_CENTER:
         return center
     if program.aim is Aim.COVERING:
-        return dense if program.survive is not None else covering
-    if program.survive is Survive.WORST or not everyone_is_served(run):
+        return after_losses if program.survive is not None else covering
+    if program.survive is Survive.WORST:
+        return after_losses
+    if not everyone_is_served(run):
         return dense
     return median
 
@@ -53,6 +58,26 @@ def covering(run: Run) -> None:
     if solved.x is not None:
         run.offer(np.flatnonzero(solved.x[: run.program.sites] > 0.5).tolist())
     run.prove(total - solved.bound)
+
+
+def after_losses(run: Run) -> None:
+    """The full model where it is small; else the bound of an easier program.
+
+    The worst loss is no better than the mean of the losses, and a loss no better than none.
+    """
+    program = run.program
+    if int(program.usable.sum()) * program.sites <= MOST_PAIRS:
+        dense(run)
+        return
+    mean = program.aim is Aim.P_MEDIAN and program.k is not None
+    easier = replace(program, survive=Survive.MEAN if mean else None)
+    inner = Run(easier, run.left(), None, run.clock)
+    best(inner)
+    run.method = "interchange, bound of " + ("the mean loss" if mean else "no loss")
+    if inner.columns:
+        run.offer(inner.columns)
+    if inner.bound is not None:
+        run.prove(inner.bound)
 
 
 def everyone_is_served(run: Run) -> bool:
@@ -82,7 +107,8 @@ def _search_cover(run: Run) -> None:
         run.offer(Interchange(program).improve(columns, run.over))
 
 
-def _start(run: Run) -> None:
+def start(run: Run) -> None:
+    """The interchange answer."""
     chosen = quick(run.program, lambda: run.over() or run.spent() > FIRST_SECONDS)
     if chosen is not None:
         run.offer(chosen)

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pathbudget.analysis.siting.median import Median
 from pathbudget.analysis.siting.model import TIE, Choice, Matrix, Problem, assess, solve_program
+from pathbudget.analysis.siting.route import everyone_is_served, start
+from pathbudget.analysis.siting.run import Run
+from pathbudget.analysis.siting.vocabulary import Program
 
 MOST_LOOKED_AT = 200_000
 """Choices that are enumerated: three of a hundred sites are 161,700."""
@@ -23,7 +27,36 @@ def solve(problem: Problem, k: int, *, forbidden: Sequence[Sequence[int]] = ()) 
     """The best choice of exactly `k` sites that is none of `forbidden`; None if there is none."""
     if math.comb(problem.cost.shape[1], k) <= MOST_LOOKED_AT:
         return look_at_all(problem, k, forbidden=forbidden)
-    return solve_program(problem, k, forbidden=forbidden)
+    left = hopeful(problem, k, forbidden)
+    if left is None:
+        return solve_program(problem, k, forbidden=forbidden)
+    place = {int(column): number for number, column in enumerate(left)}
+    barred = [tuple(place[j] for j in one) for one in forbidden if all(j in place for j in one)]
+    few = Problem(problem.cost[:, left], problem.weights, problem.prices[left])
+    found = solve_program(few, k, forbidden=barred)
+    return None if found is None else assess(problem, [int(left[j]) for j in found.columns])
+
+
+def hopeful(
+    problem: Problem, k: int, forbidden: Sequence[Sequence[int]] = ()
+) -> npt.NDArray[np.int64] | None:
+    """Sites in any choice that is as good as the best, by a Lagrangian bound; None: not known.
+
+    Known for the p-median where one choice can serve every region that any site can serve.
+    """
+    if problem.limit is not None or (problem.weights < 0).any():
+        return None
+    barred = tuple(tuple(int(j) for j in sorted(one)) for one in forbidden)
+    program = Program(problem.cost, problem.weights, k=k, forbidden=barred)
+    run = Run(program, None, None, lambda: 0.0)
+    start(run)
+    if not everyone_is_served(run):
+        return None
+    way = Median(run)
+    way.bound()
+    value = run.worth.value
+    narrowed = way.narrowed(value + 10 * TIE * max(1.0, abs(value)))
+    return narrowed.columns
 
 
 def look_at_all(
