@@ -303,6 +303,10 @@ def _begin(episodes: Sequence[Episode]) -> Window:
     """
     for kinds in (MemberFinding, LevelShift | Outage, RouteEvent, BgpEvent, FeedEvent):
         windows = [one.window for one in episodes if isinstance(one.first, kinds)]
+        if kinds is MemberFinding:
+            findings = [one.first for one in episodes if isinstance(one.first, MemberFinding)]
+            if findings:  # the surest: the narrowest of several is the luckiest
+                return min(findings, key=lambda one: one.p_value).window
         if windows and all(one.gradual for one in episodes):
             return min(windows, key=lambda window: window.by_unix_ns)
         if windows:
