@@ -26,6 +26,8 @@ from pathbudget.analysis.whole_budget.terms import Scope, Term, TermName, TermSo
 
 TOKENS = 10
 """Tokens after the first in the term `first_10_tokens`."""
+MOST_KINDS = 10_000
+"""Combinations of name, kind, service and attributes that are remembered."""
 CALL_TERMS = (TermName.TTFT, TermName.FIRST_TOKENS)
 DUPLICATE = "a second copy of the same span"
 
@@ -79,6 +81,11 @@ class Intake:
         self._table = table
         self._anywhere = [(i, rule) for i, rule in enumerate(table.rules) if not rule.entry]
         self._entries = [(i, rule) for i, rule in enumerate(table.rules) if rule.entry]
+        self._keys: dict[str, bool] = {}
+        for rule in table.rules:
+            for key, pattern in rule.attributes.items():
+                self._keys[key] = self._keys.get(key, False) or pattern.globs != ("*",)
+        self._fitting: dict[tuple[str | None, ...], tuple[int | None, int | None]] = {}
         self._traces: dict[str, dict[str, Node]] = {}
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._spans = 0
@@ -119,8 +126,7 @@ class Intake:
         )
 
     def _node(self, span: Span) -> Node:
-        rule = next((i for i, rule in self._anywhere if rule.fits(span)), None)
-        entry = next((i for i, rule in self._entries if rule.fits(span)), None)
+        rule, entry = self._rules_for(span)
         failed = span.failed or any(found(span, key) for key in self._table.failure)
         return Node(
             span.span_id,
@@ -135,6 +141,28 @@ class Intake:
             call_times(span, self._table.model),
             self._scope(span),
         )
+
+    def _rules_for(self, span: Span) -> tuple[int | None, int | None]:
+        """The first rule that fits, and the first of those for entries; looked up once per kind."""
+        alike = (span.name, span.kind, span.service, *self._looked_at(span))
+        fitting = self._fitting.get(alike)
+        if fitting is None:
+            if len(self._fitting) >= MOST_KINDS:
+                self._fitting.clear()
+            fitting = (
+                next((i for i, rule in self._anywhere if rule.fits(span)), None),
+                next((i for i, rule in self._entries if rule.fits(span)), None),
+            )
+            self._fitting[alike] = fitting
+        return fitting
+
+    def _looked_at(self, span: Span) -> list[str | None]:
+        """The attributes that rules ask for; of those that need only be there, whether they are."""
+        words: list[str | None] = []
+        for key, matters in self._keys.items():
+            value = found(span, key)
+            words.append(None if value is None else str(value) if matters else "")
+        return words
 
     def _scope(self, span: Span) -> tuple[str, str, str]:
         if not self._table.scope:

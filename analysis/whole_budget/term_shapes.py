@@ -145,7 +145,7 @@ def _gamma(told: Entry) -> Values | None:
     if mean is None or spread is None:
         return None
     shape = (mean / spread) ** 2
-    return np.asarray(special.gammaincinv(shape, _shares()) * mean / shape)
+    return np.asarray(special.gammaincinv(shape, _shares()) * mean / shape, dtype=np.float64)
 
 
 def _normal(told: Entry) -> Values | None:

@@ -42,10 +42,15 @@ def told(path: Path) -> tuple[list[Span], list[str]]:
     return found, [str(fault).replace(f"{path.parent}/", "") for fault in problems.faults]
 
 
+def id_of(span: ReadableSpan) -> str:
+    context = span.get_span_context()
+    assert context is not None
+    return f"{context.span_id:016x}"
+
+
 def same(found: Sequence[Span], spans: Sequence[ReadableSpan]) -> bool:
     return [(one.span_id, one.start_unix_ns, one.end_unix_ns, one.name) for one in found] == [
-        (f"{one.get_span_context().span_id:016x}", one.start_time, one.end_time, one.name)
-        for one in spans
+        (id_of(one), one.start_time, one.end_time, one.name) for one in spans
     ]
 
 
