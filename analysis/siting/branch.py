@@ -6,7 +6,7 @@ too large a program. A branch begins with the multipliers of where it came from.
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,8 @@ from pathbudget.analysis.siting.vocabulary import Mask
 
 STEPS = 120
 """Steps of the relaxation in a branch."""
+BEYOND = 0.002
+"""How far past the cutoff steps are aimed, relative to it."""
 LENGTH = 0.25
 """Their first length: the multipliers are nearly right."""
 
@@ -91,8 +93,11 @@ class Branching:
             side=sites.side[:, left],
         )
         relaxation = Relaxation(part, parent.relaxation.best.rows, parent.relaxation.best.side)
-        cutoff = self.cutoff()
-        relaxation.climb(cutoff, self._told(left), self.enough, STEPS, LENGTH)
+
+        def enough() -> bool:
+            return self.enough() or relaxation.best.value > self.cutoff()
+
+        relaxation.climb(self._aim(), self._told(left), enough, STEPS, LENGTH)
         if relaxation.best.value > self.cutoff():
             return
         decided, barred = relaxation.decided(self.cutoff())
@@ -102,8 +107,17 @@ class Branching:
         bound = max(parent.bound, relaxation.best.value)
         self._keep(Node(bound, inside, outside, relaxation, left))
 
+    def _aim(self) -> float:
+        """What steps are aimed at: past the cutoff, or they would only ever come near it."""
+        cutoff = self.cutoff()
+        return cutoff + BEYOND * max(1.0, abs(cutoff))
+
     def _told(self, left: Indices) -> Found:
-        return lambda picked: self.found([int(left[place]) for place in picked])
+        def told(picked: Sequence[int]) -> float:
+            self.found([int(left[place]) for place in picked])
+            return self._aim()
+
+        return told
 
     def _keep(self, node: Node) -> None:
         heapq.heappush(self.nodes, (node.bound, next(self.number), node))

@@ -8,6 +8,7 @@ their cheapest site with room, the ones that lose most by waiting first; then th
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import optimize, sparse
@@ -147,7 +148,7 @@ class Capacitated:
 
     def _whole_matrix(self, columns: Sequence[int], shares: Matrix) -> Matrix:
         full = np.zeros(self.program.cost.shape)
-        full[np.ix_(self.rows, list(columns))] = shares
+        full[np.ix_(self.rows, np.array(columns, dtype=np.int64))] = shares
         return full
 
 
@@ -158,7 +159,8 @@ def split_assignment(cost: Matrix, demand: Matrix, room: Matrix) -> Matrix | Non
     once = sparse.csr_array((np.ones(len(row)), (row, pair)), shape=(len(cost), len(row)))
     load = sparse.csr_array((demand[row], (column, pair)), shape=(len(room), len(row)))
     most = np.minimum(room, demand.sum())
-    solved = optimize.linprog(
+    solve: Any = optimize.linprog  # its types know no sparse matrices
+    solved = solve(
         cost[row, column], A_ub=load, b_ub=most, A_eq=once, b_eq=np.ones(len(cost)), bounds=(0, 1)
     )
     if solved.x is None or solved.status != 0:

@@ -247,8 +247,8 @@ def _over_losses(run: Run) -> None:
 def _within(run: Run, radius: float, spare: float | None) -> Found:
     """A choice that serves within a radius, leaving no more than the spare weight."""
     model = Dense(run.program, radius)
-    if run.program.survive is None:
-        unserved = model.unserved(model.scenarios[0])
+    unserved = None if run.program.survive else model.unserved(model.scenarios[0])
+    if unserved is not None:
         if spare is not None:
             model.hold(unserved, spare)
         solved = model.model.minimise(unserved, run.left())
@@ -256,8 +256,8 @@ def _within(run: Run, radius: float, spare: float | None) -> Found:
         solved = model.model.minimise(np.zeros(model.model.size), run.left())
     if solved.x is None:
         return Found(solved.infeasible)
-    unmet = 0.0 if run.program.survive else float(unserved @ solved.x)
-    sure = run.program.survive is not None or solved.bound >= unmet - TIE * max(1.0, unmet)
+    unmet = 0.0 if unserved is None else float(unserved @ solved.x)
+    sure = unserved is None or solved.bound >= unmet - TIE * max(1.0, unmet)
     shares = model.shares(solved.x) if run.program.survive is None else None
     widest = float(run.program.cost[run.program.usable].max(initial=-np.inf))
     split = run.program.capacities is not None and shares is None

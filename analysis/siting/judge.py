@@ -78,7 +78,9 @@ def _opening(program: Program, columns: Sequence[int]) -> float:
 
 def needed(program: Program) -> Mask:
     """Regions that backups and losses are asked of: those that some site can serve."""
-    return np.ones(program.rows, dtype=bool) if program.serve_all else program.usable.any(axis=1)
+    if program.serve_all:
+        return np.ones(program.rows, dtype=np.bool_)
+    return np.asarray(program.usable.any(axis=1), dtype=np.bool_)
 
 
 def allowed(program: Program, columns: Sequence[int]) -> bool:

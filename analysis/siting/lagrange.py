@@ -121,8 +121,10 @@ class Relaxation:
         return inside, ~inside & ((free - last > room) | np.bool_(wanted == 0))
 
     def farthest(self, value: float) -> Matrix:
-        """Weight x cost that no region pays in a choice of at most `value`."""
-        return self.best.rows[0] + max(0.0, value - self.best.value)
+        """Weight x cost of the (last) site of each region, at most, in a choice of that value."""
+        shares = np.array(self.sites.levels)[:, None]
+        most: Matrix = ((self.best.rows + max(0.0, value - self.best.value)) / shares).max(axis=0)
+        return most
 
     def _highest(self) -> Matrix:
         """Cost at which each region's multipliers stop making a pair worth while."""
@@ -163,7 +165,7 @@ class Relaxation:
 
     def _step(self, length: float, picked: Indices) -> None:
         sites = self.sites
-        spans = [np.arange(self.begins[j], self.begins[j + 1]) for j in picked]
+        spans = [np.arange(int(self.begins[j]), int(self.begins[j + 1])) for j in picked]
         pairs = np.concatenate(spans)
         row, cost = self.row[pairs], self.pair_cost[pairs]
         gain = np.array(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pathbudget.analysis.siting.judge import SLACK, needed
+from pathbudget.analysis.siting.judge import SLACK, Indices, needed
 from pathbudget.analysis.siting.vocabulary import Aim, Matrix, Program, Survive
 
 
@@ -79,7 +79,7 @@ class Measure:
         rank = np.argsort(order, axis=1).astype(np.float64)
         return np.where(np.isfinite(preference), rank, np.inf).T
 
-    def _nearest(self, rest: Sequence[int]) -> tuple[Matrix, Matrix]:
+    def _nearest(self, rest: Sequence[int]) -> tuple[Indices, Indices]:
         """Index in `rest` of the first and second site of each region, -1 for none."""
         regions = self.cost.shape[1]
         if not rest:
@@ -94,12 +94,12 @@ class Measure:
         rank[first, np.arange(regions)] = np.inf
         return first, np.argmin(rank, axis=0)
 
-    def _costs(self, rest: Sequence[int], first: Matrix, second: Matrix) -> Matrix:
+    def _costs(self, rest: Sequence[int], first: Indices, second: Indices) -> Matrix:
         if self.program.survive is None:
             return self._total(self._first(rest, first)) + self._opening(rest)
         return self._after_losses(rest, first, second) + self._opening(rest)
 
-    def _first(self, rest: Sequence[int], first: Matrix) -> Matrix:
+    def _first(self, rest: Sequence[int], first: Indices) -> Matrix:
         """Cost of each region's site, for each site added: in the buffer."""
         if not rest:
             np.copyto(self.buffer, self.cost)
@@ -114,7 +114,7 @@ class Measure:
             self.buffer[counts + self.backing <= self.program.backup] = self.dear
         return self.buffer
 
-    def _after_losses(self, rest: Sequence[int], first: Matrix, second: Matrix) -> Matrix:
+    def _after_losses(self, rest: Sequence[int], first: Indices, second: Indices) -> Matrix:
         rank1, cost1 = self._at(self.rank, rest, first), self._at(self.cost, rest, first)
         rank2, cost2 = self._at(self.rank, rest, second), self._at(self.cost, rest, second)
         ahead, behind = self.rank < rank1, self.rank < rank2
@@ -125,20 +125,22 @@ class Measure:
             short = counts + self.backing <= self.program.backup
             one[short] = two[short] = self.dear
         if self.center:
-            return np.maximum(two, one).max(axis=1)
+            worst: Matrix = np.maximum(two, one).max(axis=1)
+            return worst
         base, k = one @ self.weights, len(rest) + 1
         more = two - one
         if self.program.survive is Survive.MEAN:
-            return base + (more @ self.weights) / k
-        own = np.where(ahead, more, 0.0) @ self.weights
-        worst = own
+            mean: Matrix = base + (more @ self.weights) / k
+            return mean
+        worst = np.where(ahead, more, 0.0) @ self.weights
         for place in range(len(rest)):
             mine = first == place
             theirs = np.where(ahead[:, mine], 0.0, more[:, mine]) @ self.weights[mine]
             worst = np.maximum(worst, theirs)
-        return base + worst
+        total: Matrix = base + worst
+        return total
 
-    def _at(self, matrix: Matrix, rest: Sequence[int], place: Matrix) -> Matrix:
+    def _at(self, matrix: Matrix, rest: Sequence[int], place: Indices) -> Matrix:
         """Entries of each region's site; what is dear or last where there is none."""
         none = np.inf if matrix is self.rank and matrix is not self.cost else self.dear
         if not rest:

@@ -21,6 +21,8 @@ from pathbudget.analysis.siting.vocabulary import Matrix, Program
 
 STEPS = 2500
 """Steps of the relaxation at most."""
+FEW_PAIRS = 20_000
+"""So few are left to the program sooner."""
 SMALL = 3_000
 """Variables that a general solver is quick with; more are branched on with our own bound."""
 POLISHED = 12
@@ -61,7 +63,8 @@ class Median:
     def bound(self) -> None:
         """Raise the bound until it meets the value, stands still or time is over."""
         self.run.method = "interchange and Lagrangian bound"
-        self.relaxation.climb(self.run.worth.value, self._found, self._enough, STEPS)
+        steps = STEPS if self.weighted.size > FEW_PAIRS else STEPS // 8
+        self.relaxation.climb(self.run.worth.value, self._found, self._enough, steps)
         self.run.prove(self.lifted(self.relaxation.best.value))
 
     def lifted(self, bound: float) -> float:

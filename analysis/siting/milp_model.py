@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import optimize, sparse
@@ -62,7 +63,7 @@ class Model:
     def minimise(self, objective: Matrix, seconds: float | None = None) -> Solved:
         """Solve; HiGHS stumbles over a few programs in its presolve step, but not without it."""
         for presolve in (True, False):
-            options: dict[str, float | bool] = {"mip_rel_gap": 0.0, "presolve": presolve}
+            options: Any = {"mip_rel_gap": 0.0, "presolve": presolve}
             if seconds is not None:
                 options["time_limit"] = max(0.05, seconds)
             result = optimize.milp(

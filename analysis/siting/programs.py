@@ -7,7 +7,8 @@ program until it is proved or the seconds are over. What it could not prove it s
 import time
 from collections.abc import Callable
 
-from pathbudget.analysis.siting.route import Run, best
+from pathbudget.analysis.siting.route import best
+from pathbudget.analysis.siting.run import Run
 from pathbudget.analysis.siting.vocabulary import (
     Aim,
     Answer,

@@ -5,8 +5,10 @@ ReVelle (1974), backup cover after Hogan and ReVelle (1986), given assignment (t
 location problem with preference orders) after Hanjoul and Peeters (1987).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,8 +111,9 @@ class Program:
     """Choices that are ruled out."""
 
     def __post_init__(self) -> None:
-        from pathbudget.analysis.siting.sense import check
+        from pathbudget.analysis.siting import sense
 
+        check: Callable[[Any], None] = sense.check
         check(self)
 
     @property

@@ -8,10 +8,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import optimize
 
-from pathbudget.analysis.siting.programs import Aim, Program, Survive
+from pathbudget.analysis.siting.programs import Aim, Matrix, Program, Survive
 
 Rank = tuple[float, float]
 """Unserved weight and value, smaller is better."""
+
+
+def given(values: Matrix | None) -> Matrix:
+    assert values is not None
+    return values
 
 
 def brute_force(program: Program) -> Rank | None:
@@ -34,7 +39,7 @@ def keeps(program: Program, columns: tuple[int, ...]) -> bool:
     if any(site in columns for site in program.must_not) or columns in program.forbidden:
         return False
     for values, cap in ((program.prices, program.price_cap), (program.powers, program.power_cap)):
-        if cap is not None and sum(values[site] for site in columns) > cap + 1e-9:
+        if cap is not None and sum(given(values)[site] for site in columns) > cap + 1e-9:
             return False
     if program.aim is Aim.COVERING and not program.serve_all:
         return True
@@ -99,11 +104,12 @@ def assigned(program: Program, columns: tuple[int, ...], left: tuple[int, ...]) 
 
 def nearest(program: Program, row: int, left: tuple[int, ...]) -> int | None:
     if program.preference is not None:
-        reach = [j for j in left if math.isfinite(program.preference[row, j])]
-        site = min(reach, key=lambda j: program.preference[row, j], default=None)
+        wish = program.preference[row]
+        reach = [(float(wish[j]), j) for j in left if math.isfinite(wish[j])]
+        site = min(reach)[1] if reach else None
         return site if site is not None and within(program, row, site) else None
     usable = [j for j in left if within(program, row, j)]
-    return min(usable, key=lambda j: program.cost[row, j], default=None)
+    return min((float(program.cost[row, j]), j) for j in usable)[1] if usable else None
 
 
 def total(program: Program, columns: tuple[int, ...], sites: list[int | None]) -> Rank:
@@ -130,18 +136,18 @@ def by_enumeration(
             options.append([nearest(program, row, left)])
         else:
             options.append([None, *(j for j in left if within(program, row, j))])
-    ranks = []
+    ranks: list[Rank] = []
     for sites in itertools.product(*options):
         load = np.zeros(program.sites)
         for row, site in enumerate(sites):
             if site is not None:
                 load[site] += program.demand[row]
-        if np.all(load <= program.capacities + 1e-9):
+        if np.all(load <= given(program.capacities) + 1e-9):
             ranks.append(total(program, columns, list(sites)))
     return min(ranks, key=lambda rank: (round(rank[0], 7), rank[1]), default=None)
 
 
-def by_transport(program: Program, columns: tuple[int, ...], left: tuple[int, ...]) -> Rank | None:
+def by_transport(program: Program, columns: tuple[int, ...], left: tuple[int, ...]) -> Rank:
     """Split assignment: linear programs for the unserved weight, then for the cost."""
     if program.aim is Aim.P_CENTER:
         radii = sorted(
@@ -171,14 +177,18 @@ def by_transport(program: Program, columns: tuple[int, ...], left: tuple[int, ..
         return total(program, columns, [None] * program.rows)
     matrix, most = (
         np.vstack([rows, loads]),
-        np.concatenate([np.ones(program.rows), program.capacities]),
+        np.concatenate([np.ones(program.rows), given(program.capacities)]),
     )
-    first = optimize.linprog(-weights, A_ub=matrix, b_ub=most, bounds=(0, 1))
-    unserved = float(program.weights.sum() + first.fun)
+    served = least_of(-weights, matrix, most)
+    unserved = float(program.weights.sum()) + served
     if program.aim is Aim.COVERING:
-        return unserved, first.fun
+        return unserved, served
     costs = np.array([program.weights[i] * program.cost[i, j] for i, j in pairs])
     matrix = np.vstack([matrix, -weights])
-    most = np.append(most, first.fun * -1 * -1 + 1e-9)
-    second = optimize.linprog(costs, A_ub=matrix, b_ub=most, bounds=(0, 1))
-    return unserved, float(second.fun)
+    return unserved, least_of(costs, matrix, np.append(most, served + 1e-9))
+
+
+def least_of(objective: Matrix, matrix: Matrix, most: Matrix) -> float:
+    solved = optimize.linprog(objective, A_ub=matrix, b_ub=most, bounds=(0, 1))
+    assert solved.fun is not None
+    return float(solved.fun)

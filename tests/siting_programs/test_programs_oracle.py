@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.siting_programs.brute import brute_force
+from tests.siting_programs.random_programs import random_program
 
 from pathbudget.analysis.siting.programs import (
     Aim,
@@ -15,8 +17,6 @@ from pathbudget.analysis.siting.programs import (
     Survive,
     answer,
 )
-from tests.siting_programs.brute import brute_force
-from tests.siting_programs.random_programs import random_program
 
 
 def value_of(program: Program, found: Answer) -> float:
@@ -40,10 +40,10 @@ def test_answers_are_those_of_brute_force(first: int) -> None:
             assert found.unserved_weight == pytest.approx(best[0], abs=1e-5), seed
 
 
-@pytest.mark.parametrize("seed", [3, 6, 9])
+@pytest.mark.parametrize("seed", [3, 5])
 def test_branching_and_the_radius_program_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
-    program = Program(rng.random((25, 12)) * 90, rng.random(25) + 0.1, k=4)
+    program = Program(rng.random((15, 8)) * 90, rng.random(15) + 0.1, k=3)
     by_program = answer(program)
     monkeypatch.setattr("pathbudget.analysis.siting.median.SMALL", 0)
     by_branching = answer(program)
@@ -88,7 +88,7 @@ def test_without_time_the_interchange_answer_stands_with_no_proof() -> None:
 def test_better_answers_are_told_in_order() -> None:
     rng = np.random.default_rng(2)
     told: list[Answer] = []
-    program = Program(rng.random((60, 30)), rng.random(60), k=6)
+    program = Program(rng.random((30, 15)), rng.random(30), k=4)
     found = answer(program, on_better=told.append)
     values = [one.value for one in told if one.value is not None]
     assert values == sorted(values, reverse=True)
