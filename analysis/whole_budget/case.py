@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from pathbudget.analysis.whole_budget.evaluation import Networks, PairName, pair_request
 from pathbudget.analysis.whole_budget.network import NetworkChange, NetworkSource
+from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine
 from pathbudget.analysis.whole_budget.selection import Selection
 from pathbudget.analysis.whole_budget.terms import Term, TermName
-from pathbudget.analysis.whole_budget.whole import Request
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.catalogue import Tier
 

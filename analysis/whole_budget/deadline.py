@@ -3,24 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.whole_budget.anatomy import Anatomy
 from pathbudget.analysis.whole_budget.combine import Sum, is_constant, sum_of
 from pathbudget.analysis.whole_budget.groups import Group
+from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Deadline
 from pathbudget.analysis.whole_budget.terms import TermName
-
-if TYPE_CHECKING:
-    from pathbudget.analysis.whole_budget.whole import Request
 
 STEPS = 12
 """Halvings of the factor that the upper interval end still allows: to 0.03 %."""
 
 
-def deadline_of(groups: Sequence[Group], whole: Sum, request: "Request") -> Deadline | None:
+def deadline_of(groups: Sequence[Group], whole: Sum, request: Request) -> Deadline | None:
     """What follows for the time to first token; None where there is no such term.
 
     Two readings. *At the percentile*: TTFT keeps its spread, all of its times are stretched by one
@@ -59,7 +56,7 @@ def _ms(stretch: float | None, quantile: float) -> float | None:
 
 
 def _safe_stretch(
-    groups: Sequence[Group], at: tuple[int, int], stretch: float | None, request: "Request"
+    groups: Sequence[Group], at: tuple[int, int], stretch: float | None, request: Request
 ) -> float | None:
     """The largest factor with which the upper end of the interval is within the target."""
     if not stretch or all(math.isinf(group.n_effective) for group in groups):
@@ -97,7 +94,7 @@ def _emptied(values: Values) -> Values:
 
 
 def _hard(
-    groups: Sequence[Group], at: tuple[int, int], request: "Request"
+    groups: Sequence[Group], at: tuple[int, int], request: Request
 ) -> tuple[float | None, float | None]:
     """Target less the quantile, and less its upper end, of all terms but that one."""
     rest = [group for place, group in enumerate(groups) if place != at[0]]

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pathbudget.analysis.results import Carriage, Carrier, Recommendation
 from pathbudget.analysis.whole_budget.network import NetworkChange, NetworkSource
+from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeBudget
 from pathbudget.analysis.whole_budget.selection import select_terms
 from pathbudget.analysis.whole_budget.terms import Term
-from pathbudget.analysis.whole_budget.whole import Request, whole_budget
+from pathbudget.analysis.whole_budget.whole import whole_budget
 from pathbudget.sites.catalogue import Tier
 
 PairName = tuple[str, str]

@@ -173,7 +173,7 @@ def _over(near: Near, carriage: Carriage, setup: Values, trips: Track, extra: in
     carrier, mode = carriage
     short = (
         np.full(trips.n, near.round_trips)
-        if isinstance(near.round_trips, float)
+        if not isinstance(near.round_trips, Track)
         else beside(trips, _arrived(near.round_trips))
     )
     short = np.minimum(np.where(np.isnan(short), np.inf, short), trips.values_ns)

@@ -3,16 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pathbudget.analysis.quantiles import Estimate, fewest_samples
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.whole_budget.groups import NETWORK
+from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeTerm, WholeVerdict
 from pathbudget.analysis.whole_budget.terms import TermSource
-
-if TYPE_CHECKING:
-    from pathbudget.analysis.whole_budget.whole import Request
 
 CLEARLY = 1.05
 """Leverage from which a term is worth naming: a shift of any term has 1."""
@@ -22,7 +19,7 @@ CLEARLY = 1.05
 class Judged:
     """What a verdict rests on."""
 
-    request: "Request"
+    request: Request
     estimate: Estimate
     combine: Combine
     failing: float

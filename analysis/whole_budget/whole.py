@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from pathbudget.analysis.whole_budget.combine import (
 )
 from pathbudget.analysis.whole_budget.deadline import deadline_of
 from pathbudget.analysis.whole_budget.groups import NETWORK, Group, grouped
+from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.reasons import (
     Judged,
     first_name,
@@ -36,36 +36,10 @@ from pathbudget.analysis.whole_budget.results import (
     WholeBudget,
     WholeTerm,
 )
-from pathbudget.analysis.whole_budget.selection import Selection, allowances
+from pathbudget.analysis.whole_budget.selection import allowances
 from pathbudget.analysis.whole_budget.terms import Term, TermName, TermSource
-from pathbudget.sites.catalogue import Tier
 
 BOTH_WAYS = "network"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a whole budget is asked for. `combine` None: joint where ids allow it."""
-
-    region: str
-    site: str
-    tier: Tier
-    selection: Selection
-    combine: Combine | None = None
-    confidence: float = 0.95
-    noise_floor_ns: float = 0.0
-    cautions: tuple[str, ...] = ()
-    """Reasons not to believe a pass."""
-
-    @property
-    def p(self) -> float:
-        """The tier's percentile as a share."""
-        return self.tier.percentile / 100
-
-    @property
-    def target_ns(self) -> float:
-        """What the whole may take."""
-        return self.tier.target_ms * NS_PER_MS
 
 
 def whole_budget(request: Request) -> WholeBudget:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.whole_budget.conftest import MS, constant, distribution
 
+from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.whole_budget.combine import guaranteed_bound
 
 
@@ -37,9 +38,12 @@ def test_no_coupling_of_four_terms_exceeds_it_oftener_than_it_may(seed: int) -> 
     parts = [random.gamma(2, 20, 200), random.lognormal(3, 1, 200), random.random(200) * 50]
     parts.append(random.exponential(9, 200))
     bound = guaranteed_bound([distribution(part) for part in parts], 0.9).value
-    orders = [np.argsort, lambda part: np.argsort(-part), lambda part: random.permutation(200)]
-    for pick in itertools.product(orders, repeat=3):
-        others = [part[order(part)] for part, order in zip(parts[1:], pick, strict=True)]
+
+    def order(kind: int, part: Values) -> "np.typing.NDArray[np.intp]":
+        return [np.argsort(part), np.argsort(-part), random.permutation(200)][kind]
+
+    for pick in itertools.product(range(3), repeat=3):
+        others = [part[order(kind, part)] for part, kind in zip(parts[1:], pick, strict=True)]
         assert share_above((np.sort(parts[0]) + np.sum(others, axis=0)) * MS, bound) <= 0.1
 
 

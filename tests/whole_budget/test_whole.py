@@ -9,10 +9,11 @@ import pytest
 from tests.whole_budget.conftest import MakeTerm
 
 from pathbudget.analysis.quantiles import Values
+from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeBudget, WholeVerdict
 from pathbudget.analysis.whole_budget.selection import select_terms
 from pathbudget.analysis.whole_budget.terms import Term, TermName, TermSource
-from pathbudget.analysis.whole_budget.whole import Request, figures, whole_budget
+from pathbudget.analysis.whole_budget.whole import figures, whole_budget
 from pathbudget.sites.catalogue import Tier
 
 IDS = tuple(f"trace-{i}" for i in range(600))
