@@ -8,7 +8,7 @@ location problem with preference orders) after Hanjoul and Peeters (1987).
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -113,8 +113,7 @@ class Program:
     def __post_init__(self) -> None:
         from pathbudget.analysis.siting import sense
 
-        check: Callable[[Any], None] = sense.check
-        check(self)
+        cast("Callable[[Any], None]", sense.check)(self)
 
     @property
     def rows(self) -> int:
