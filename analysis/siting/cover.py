@@ -68,6 +68,45 @@ def solve_covering(program: Program, near: Mask, seconds: float | None) -> Solve
     return model.minimise(objective, seconds)
 
 
+def least_cover(near: Mask, most: int, seconds: float | None) -> Solved:
+    """Sites, `most` or fewer, with one near every region; x is by site.
+
+    Regions whose sites include all those of another are served with it, and sites near to no more
+    regions than another are not needed (Toregas and ReVelle 1973).
+    """
+    rows = _hardest(near)
+    columns = _widest(near[rows])
+    small = near[np.ix_(rows, columns)]
+    model = Model()
+    y = model.variables(len(columns), whole=True)
+    model.row(y, 1.0, 0.0, float(most))
+    add_cover(model, y, small, np.ones(len(rows), dtype=np.bool_), 1)
+    solved = model.minimise(np.zeros(model.size), seconds)
+    if solved.x is None:
+        return solved
+    full = np.zeros(near.shape[1])
+    full[columns] = solved.x
+    return Solved(full, solved.bound, infeasible=False)
+
+
+def _hardest(near: Mask) -> Indices:
+    """Regions that are not served as soon as another one is; of equal ones the first."""
+    ones = near.astype(np.float32)
+    within = ones @ ones.T >= ones.sum(axis=1)[:, None]  # [i, j]: the sites of i are sites of j
+    easier = within & ~within.T
+    equal = within & within.T
+    return np.flatnonzero(~easier.any(axis=0) & ~np.triu(equal, 1).any(axis=0))
+
+
+def _widest(near: Mask) -> Indices:
+    """Sites that no other one makes needless; of equal ones the first."""
+    ones = near.astype(np.float32)
+    within = ones.T @ ones >= ones.sum(axis=0)[:, None]  # [i, j]: the regions of i are regions of j
+    narrower = within & ~within.T
+    equal = within & within.T
+    return np.flatnonzero(~narrower.any(axis=1) & ~np.triu(equal, 1).any(axis=0))
+
+
 def feasible_within(
     program: Program, near: Mask, spare: float | None, left: float | None
 ) -> Solved:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pathbudget.analysis.siting.cover import feasible_within, solve_covering
-from pathbudget.analysis.siting.milp_model import TIE
+from pathbudget.analysis.siting.cover import feasible_within, least_cover, solve_covering
+from pathbudget.analysis.siting.judge import needed
+from pathbudget.analysis.siting.milp_model import TIE, Solved
 from pathbudget.analysis.siting.run import Run
+from pathbudget.analysis.siting.vocabulary import Mask, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def center(run: Run) -> None:
     def within(radius: float, spare: float | None) -> Found:
         near = program.usable & (program.cost <= radius)
         if spare is None or spare <= structural + TIE:
-            solved = feasible_within(program, near, None, run.left())
+            solved = _everyone(program, near, run.left())
             unserved = structural
             if spare is None and solved.infeasible and not asked:
                 solved = solve_covering(program, near, run.left())
@@ -73,7 +75,8 @@ def center(run: Run) -> None:
             unserved = spare
         if solved.x is None:
             return Found(solved.infeasible)
-        run.offer([int(column) for column in np.flatnonzero(solved.x[: program.sites] > 0.5)])
+        columns = [int(column) for column in np.flatnonzero(solved.x[: program.sites] > 0.5)]
+        run.offer(columns if program.k is None else _filled(columns, program.k, program.sites))
         if np.isnan(unserved):
             unserved = run.worth.unserved_weight
             return Found(False, unserved, solved.bound >= unserved - TIE * max(1.0, unserved))
@@ -81,3 +84,19 @@ def center(run: Run) -> None:
 
     asked = program.serve_all or program.survive is not None
     search_radii(run, within)
+
+
+def _everyone(program: Program, near: Mask, seconds: float | None) -> Solved:
+    """A choice with a site near every region that is to be served."""
+    bound = program.caps or program.must_have or program.must_not or program.forbidden
+    if bound or program.backup or program.survive is not None or program.k is None:
+        return feasible_within(program, near, None, seconds)
+    if program.k > program.sites:
+        return Solved(None, np.inf, infeasible=True)
+    return least_cover(near[needed(program)], program.k, seconds)
+
+
+def _filled(columns: list[int], k: int, sites: int) -> list[int]:
+    """As many sites as are asked for: the first ones beside those that are needed."""
+    others = [column for column in range(sites) if column not in columns]
+    return sorted(columns + others[: max(0, k - len(columns))])
