@@ -100,19 +100,21 @@ class Anatomy:
             mine / mean if mean > 0 else 0.0 for mine, mean in zip(inside, overall, strict=True)
         ]
 
-    def near(self, p: float, value_ns: float, target_ns: float) -> tuple[float, float, float]:
-        """Where to look at what helps: about the target where requests are, else the percentile.
+    def about_target(self, target_ns: float) -> tuple[float, float, float]:
+        """The ends of what is about the target, ns, and the density of the sums there, per ns.
 
-        Ends in ns, and the density of the sums there, per ns; 0 about the percentile.
+        0 where too few requests are there for anything to be said of them.
         """
         half = NEAR * target_ns
         low, high = target_ns - half, target_ns + half
         inside = self.whole.share_within(high) - self.whole.share_within(low)
-        if inside >= FEWEST_NEAR:
-            return low, high, inside / (2 * half)
+        return low, high, inside / (2 * half) if inside >= FEWEST_NEAR else 0.0
+
+    def about(self, p: float, value_ns: float) -> tuple[float, float]:
+        """The ends of what is about quantile `p`, `value_ns`; everything where that is inf."""
         if math.isinf(value_ns):
-            return low, high, 0.0
-        return *self._window(p, value_ns), 0.0
+            return -1.0, math.inf
+        return self._window(p, value_ns)
 
     def _window(self, p: float, value_ns: float) -> tuple[float, float]:
         share = min(WINDOW, (1 - p) / 2, p / 2)

@@ -145,14 +145,19 @@ def _assumed(asked: Judged) -> str:
     )
 
 
-def first_to_fix(terms: Sequence[WholeTerm]) -> WholeTerm | None:
+def first_to_fix(terms: Sequence[WholeTerm], density: float = 0.0) -> WholeTerm | None:
     """The term of which a millisecond is worth most; None where none is clearly worth more.
 
-    What a millisecond off every request helps is the same for all terms: more than that must be
-    in a term for it to go first.
+    `density` of the sums at the target, per ms, is what a ms off every request is worth there,
+    whichever term it is taken off: more than that must be in a term for it to go first. Where none
+    is so, and the target is missed: the one term that can bring the whole within it by itself.
     """
-    best = max(terms, key=lambda term: term.leverage)
-    return best if best.leverage >= CLEARLY else None
+    worth = [term.relief_per_ms / density if density else term.leverage for term in terms]
+    best = max(range(len(terms)), key=lambda place: worth[place])
+    if worth[best] >= CLEARLY:
+        return terms[best]
+    able = [term for term in terms if term.stretch is not None and 0 < term.stretch < 1]
+    return able[0] if len(able) == 1 else None
 
 
 def first_name(terms: Sequence[WholeTerm], first: WholeTerm) -> str:
@@ -161,26 +166,39 @@ def first_name(terms: Sequence[WholeTerm], first: WholeTerm) -> str:
     return "network" if set(NETWORK) <= same and first.name in NETWORK else first.name
 
 
-def fix_reason(terms: Sequence[WholeTerm], first: WholeTerm | None, percentile: float) -> str:
+def fix_reason(
+    terms: Sequence[WholeTerm], first: WholeTerm | None, percentile: float, density: float = 0.0
+) -> str:
     """Why that term goes first; or why none does."""
     if first is None:
         failing = max(terms, key=lambda term: term.losses / max(1, term.n))
         if failing.losses:
             return f"{failing.name} fails in {failing.losses} of {failing.n} requests."
         return "a millisecond of one term is worth about one of any other."
+    by = {term.name: term.relief_per_ms if density else term.leverage for term in terms}
     name = first_name(terms, first)
+    if by[first.name] < CLEARLY * (density or 1.0):
+        return _alone(first, percentile)
     what = f"each ms off the mean of {name}, all of its times by the same factor,"
-    if first.relief_per_ms > 0:
+    if density:
         points = f"{100 * first.relief_per_ms:.2g} percentage points"
         words = f"{what} takes {points} of the requests below the target"
     else:
         words = f"{what} takes {first.leverage:.2f} ms off p{percentile:g}"
     ours = NETWORK if name == "network" else (first.name,)
-    others = sorted(terms, key=lambda term: -term.leverage)
-    second = next((term for term in others if term.name not in ours), None)
-    if second is None or second.leverage <= 0:
+    second = max((one for one in by if one not in ours), key=lambda one: by[one], default="")
+    if not second or by[second] <= 0:
         return f"{words}."
-    return f"{words}, {first.leverage / second.leverage:.2f} times what {second.name} does."
+    return f"{words}, {by[first.name] / by[second]:.2f} times what {second} does."
+
+
+def _alone(first: WholeTerm, percentile: float) -> str:
+    """``only ttft can bring the whole within its target by itself: its p95 from 778 to 522 ms``."""
+    words = f"only {first.name} can bring the whole within its target by itself"
+    if first.value_ms is None or first.stretch is None:
+        return f"{words}."
+    wanted = first.value_ms * first.stretch
+    return f"{words}: its p{percentile:g} from {first.value_ms:,.0f} to {wanted:,.0f} ms."
 
 
 def source_words(source: TermSource) -> str:

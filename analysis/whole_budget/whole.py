@@ -101,7 +101,8 @@ class _Whole:
         estimate = self.estimate(request.p)
         breach = self._breach()
         terms = self._terms()
-        first = first_to_fix(terms)
+        density = Anatomy(self.groups, self.sum).about_target(request.target_ns)[2] * NS_PER_MS
+        first = first_to_fix(terms, density)
         assumed = tuple(term.name for term in terms if term.source == TermSource.TIER)
         fewest, count, worth = self._fewest()
         asked = Judged(
@@ -138,7 +139,7 @@ class _Whole:
             terms=terms,
             combinations=self._combinations(),
             fix_first="" if first is None else first_name(terms, first),
-            fix_reason=fix_reason(terms, first, tier.percentile),
+            fix_reason=fix_reason(terms, first, tier.percentile, density),
             deadline=deadline_of(self.groups, self.sum, request),
             assumed=assumed,
             notes=(*request.selection.notes, *self._left_out()),
@@ -166,17 +167,17 @@ class _Whole:
         shares: list[float] | None = None
         if math.isfinite(value):
             shares = anatomy.contributions(request.p, value)
-        low, high, density = anatomy.near(request.p, value, request.target_ns)
-        leverages = anatomy.leverages(low, high)
+        at_percentile = anatomy.leverages(*anatomy.about(request.p, value))
+        low, high, density = anatomy.about_target(request.target_ns)
+        at_target = anatomy.leverages(low, high) if density else None
         found: list[tuple[int, WholeTerm]] = []
         for place, (group, number, term) in enumerate(anatomy.terms):
-            leverage = 0.0 if leverages is None else leverages[place]
             made = self._term(
                 term,
                 share=None if shares is None else shares[place],
                 stretch=anatomy.stretch(group, number, request.p, request.target_ns),
-                leverage=leverage,
-                relief=leverage * density * NS_PER_MS,
+                leverage=0.0 if at_percentile is None else at_percentile[place],
+                relief=0.0 if at_target is None else at_target[place] * density * NS_PER_MS,
             )
             found.append((list(TermName).index(term.name), made))
         return tuple(term for _, term in sorted(found, key=lambda pair: pair[0]))

@@ -58,9 +58,8 @@ def test_the_tail_of_one_term_is_where_a_millisecond_is_worth_most(make_term: Ma
     steady, heavy = 80 + random.normal(0, 3, 4000), random.lognormal(3.5, 0.9, 4000)
     anatomy = anatomy_of([make_term(TermName.TTFT, steady), make_term(TermName.GUARDRAIL, heavy)])
     value = anatomy.whole.estimate(0.95).value
-    low, high, density = anatomy.near(0.95, value, 1e12)
-    assert density == 0
-    leverages = anatomy.leverages(low, high)
+    assert anatomy.about_target(1e12)[2] == 0
+    leverages = anatomy.leverages(*anatomy.about(0.95, value))
     assert leverages is not None
     assert leverages[0] == pytest.approx(1, abs=0.02)
     assert leverages[1] > 2
@@ -78,7 +77,7 @@ def test_breaches_fall_by_the_density_times_the_leverage(make_term: MakeTerm) ->
     terms = [make_term(name, part) for name, part in zip(NAMES, parts, strict=False)]
     anatomy = anatomy_of(terms)
     target = 230 * MS
-    low, high, density = anatomy.near(0.95, 0.0, target)
+    low, high, density = anatomy.about_target(target)
     leverages = anatomy.leverages(low, high)
     assert leverages is not None
     smaller = anatomy_of([make_term(NAMES[0], parts[0]), make_term(NAMES[1], 0.98 * parts[1])])

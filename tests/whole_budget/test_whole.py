@@ -204,6 +204,16 @@ def test_the_term_with_the_heaviest_tail_is_fixed_first(
     assert "each ms off the mean of retrieval" in found.fix_reason
 
 
+def test_the_one_term_that_can_bring_it_within_the_target_is_named(
+    tiers: dict[str, Tier], make_term: MakeTerm
+) -> None:
+    found = budget_of(tiers["chat"], make_term(TermName.TTFT, 700 + gamma(9, 9, 1)))
+    assert found.verdict is WholeVerdict.FAIL
+    assert found.fix_first == "ttft"
+    assert "only ttft can bring the whole within its target by itself" in found.fix_reason
+    assert "to 447 ms" in found.fix_reason
+
+
 def test_figures_are_of_one_whole(tiers: dict[str, Tier], make_term: MakeTerm) -> None:
     asked = request_of(tiers["chat"], make_term(TermName.TTFT, gamma(1, 9, 10)))
     p50, p95, p99 = (one.value_ms or 0.0 for one in figures(asked, (50, 95, 99)))
