@@ -61,7 +61,7 @@ def _view(lookup: Lookup, tier: TierInfo, budgets: Sequence[WholeBudget]) -> Vie
     layout = base_layout(
         barmode="stack",
         bargap=0.35,
-        xaxis=axis("ms of one request", range=[0, 1.32 * reach], rangemode="tozero"),
+        xaxis=axis("ms of one request", range=[0, 1.6 * reach], rangemode="tozero"),
         yaxis=named_axis(names, range=[len(names) - 0.5, -0.7]),
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
