@@ -4,10 +4,10 @@
     measurements_of                  the way back, of any frame that says enough
     evaluate_frames                  a frame of samples and a catalogue in, an `Evaluation` out
     catalogue_of                     frames of regions and sites as a catalogue
-    stored_samples                   a store as a frame, read column by column and day by day
     lines_frame ... events_frame     what an evaluation says, a frame for each kind of result
 
-docs/notebooks.md has every column and its type.
+A store as a frame is `pathbudget.agents.store.frames.stored_samples`. docs/notebooks.md has every
+column and its type.
 """
 
 from pathbudget.analysis.frame_catalogue import catalogue_of
@@ -31,11 +31,9 @@ from pathbudget.analysis.frame_results import (
     whole_budgets_frame,
     whole_terms_frame,
 )
-from pathbudget.analysis.frame_store import StoredSamples, stored_samples
 
 __all__ = [
     "FrameError",
-    "StoredSamples",
     "assignments_frame",
     "catalogue_of",
     "envelopes_frame",
@@ -49,7 +47,6 @@ __all__ = [
     "pairs_frame",
     "recommendations_frame",
     "samples_frame",
-    "stored_samples",
     "summaries_frame",
     "whole_budgets_frame",
     "whole_terms_frame",

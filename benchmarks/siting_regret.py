@@ -311,7 +311,8 @@ def main() -> None:
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
     print(
-        "| matrix | regret: median | mean | 90 % | unfilled | filled pairs off by | Vivaldi | floor | in interval |"
+        "| matrix | regret: median | mean | 90 % | unfilled | filled pairs off by | Vivaldi "
+        "| floor | in interval |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     every: list[float] = []

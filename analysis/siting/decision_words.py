@@ -75,7 +75,8 @@ def filling_notes(scene: Scene, filling: Filling) -> list[str]:
     count, error = int(np.count_nonzero(filling.filled)), filling.error
     first = (
         f"{count} of {scene.value.size} pairs are filled by a model, marked ~: {error.model}, "
-        f"off by {error.median:.1%} (median) and {error.p90:.0%} (90 %) at known pairs it did not see."
+        f"off by {error.median:.1%} (median) and {error.p90:.0%} (90 %) at known pairs it did not "
+        "see."
     )
     others = ", ".join(f"{one.model} {one.median:.1%}" for one in filling.errors[1:])
     found = [first, "With filled pairs the choice is made on expected values, not upper ends."]

@@ -1,3 +1,5 @@
+"""A whole budget out of measured services and a measured network."""
+
 # %% [markdown]
 # Who gets an answer in time? Measured times to first token and between tokens of real services, on
 # top of a measured network, against a tier of 1.5 seconds.

@@ -1,3 +1,5 @@
+"""Weeks of round trips: what moved, and what it cost."""
+
 # %% [markdown]
 # When did the path change, and what did it cost? Weeks of round trips that a RIPE Atlas probe
 # measured, with the labels that people gave them.

@@ -1,3 +1,5 @@
+"""A siting study on a published latency matrix."""
+
 # %% [markdown]
 # Where do the GPUs go? A siting study on a published latency matrix: median round trips between
 # cloud regions, and where the regions are.

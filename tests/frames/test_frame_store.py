@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pathbudget.agents.store.frames import stored_samples
 from pathbudget.agents.store.parquet import Store
-from pathbudget.analysis.frames import FrameError, measurements_of, samples_frame, stored_samples
+from pathbudget.analysis.frames import FrameError, measurements_of, samples_frame
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import Measurement, Sample, Target, Vantage
 

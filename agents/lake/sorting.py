@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pathbudget.analysis.lake.envelopes import NO_FLOOR, Envelopes, Numbers, key_parts
-from pathbudget.analysis.lake.rows import FLAG_BIT, Rows, Vocabulary
+from pathbudget.agents.lake.envelopes import NO_FLOOR, Envelopes, Numbers, key_parts
+from pathbudget.agents.lake.rows import FLAG_BIT, Rows, Vocabulary
 from pathbudget.analysis.series import (
     APART,
     LOST,

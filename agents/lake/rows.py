@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathbudget.analysis.lake.envelopes import Envelopes, Numbers
+from pathbudget.agents.lake.envelopes import Envelopes, Numbers
 from pathbudget.analysis.series import LOST
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import Flag

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pathbudget.agents.lake.envelopes import FilePair, Wanted
+from pathbudget.agents.lake.gather import Pair, Share, series_by_pair
+from pathbudget.agents.lake.quick import QuickBudget
+from pathbudget.agents.lake.records import records
 from pathbudget.analysis.budget import PathBudget
 from pathbudget.analysis.directions import directions_of
-from pathbudget.analysis.lake.envelopes import FilePair, Wanted
-from pathbudget.analysis.lake.gather import Pair, Share, series_by_pair
-from pathbudget.analysis.lake.quick import QuickBudget
-from pathbudget.analysis.lake.records import records
 from pathbudget.analysis.one_way_tracks import MeasuredStream, one_way_tracks
 from pathbudget.analysis.packets import PacketCollector
 from pathbudget.analysis.path_choice import PathSeries, path_candidates

@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pathbudget.analysis.lake.envelopes import Numbers
-from pathbudget.analysis.lake.sorting import Sorted
+from pathbudget.agents.lake.envelopes import Numbers
+from pathbudget.agents.lake.sorting import Sorted
 
 _NARROW = np.iinfo(np.int32)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pathbudget.analysis.lake.envelopes import NO_FLOOR, Numbers
-from pathbudget.analysis.lake.scratch import ScratchFile, read_blocks
-from pathbudget.analysis.lake.sorting import Member, Sorted
+from pathbudget.agents.lake.envelopes import NO_FLOOR, Numbers
+from pathbudget.agents.lake.scratch import ScratchFile, read_blocks
+from pathbudget.agents.lake.sorting import Member, Sorted
 from pathbudget.analysis.series import Series, SeriesKey
 from pathbudget.analysis.track import Track
 

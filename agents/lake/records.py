@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathbudget.analysis.lake.envelopes import FilePair, Wanted, read_envelopes
+from pathbudget.agents.lake.envelopes import FilePair, Wanted, read_envelopes
 from pathbudget.probes.arrow_schema import envelopes, with_samples
 from pathbudget.probes.columns import MEASUREMENT_ID, SAMPLE_COLUMNS
 from pathbudget.probes.errors import RecordError, StoreError

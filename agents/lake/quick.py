@@ -5,10 +5,10 @@ it both ways, and some more for a long prompt. One order and one count of the ro
 all of these.
 """
 
+from pathbudget.agents.lake.counted import counted_distribution, scaled
 from pathbudget.analysis.budget import PathBudget
 from pathbudget.analysis.distribution import Distribution
 from pathbudget.analysis.intervals.timeline import FEWEST
-from pathbudget.analysis.lake.counted import counted_distribution, scaled
 from pathbudget.analysis.line_place import LinePlace
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.request import KEPT_OPEN

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathbudget.analysis.lake.envelopes import FilePair, Wanted
-from pathbudget.analysis.lake.gather import Share
-from pathbudget.analysis.lake.inventory import FileInventory, repeated_measurements, take_stock
-from pathbudget.analysis.lake.pairs import PairLines, PartTask, Question, lines_of_part
-from pathbudget.analysis.lake.runners import InThisProcess, Runner
-from pathbudget.analysis.lake.split import Pair, Split, SplitTask, split
+from pathbudget.agents.lake.envelopes import FilePair, Wanted
+from pathbudget.agents.lake.gather import Share
+from pathbudget.agents.lake.inventory import FileInventory, repeated_measurements, take_stock
+from pathbudget.agents.lake.pairs import PairLines, PartTask, Question, lines_of_part
+from pathbudget.agents.lake.runners import InThisProcess, Runner
+from pathbudget.agents.lake.split import Pair, Split, SplitTask, split
 from pathbudget.analysis.results import BudgetLine
 from pathbudget.probes.record import Measurement
 

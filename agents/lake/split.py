@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathbudget.analysis.lake.envelopes import FilePair, Wanted, read_envelopes
-from pathbudget.analysis.lake.rows import Vocabulary, rows_of
-from pathbudget.analysis.lake.scratch import ScratchFile, ScratchWriter
-from pathbudget.analysis.lake.sorting import Member, Sorter
+from pathbudget.agents.lake.envelopes import FilePair, Wanted, read_envelopes
+from pathbudget.agents.lake.rows import Vocabulary, rows_of
+from pathbudget.agents.lake.scratch import ScratchFile, ScratchWriter
+from pathbudget.agents.lake.sorting import Member, Sorter
 
 Pair = tuple[str, str]
 """Region and site."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathbudget.analysis.lake.envelopes import FilePair, Wanted, read_envelopes
+from pathbudget.agents.lake.envelopes import FilePair, Wanted, read_envelopes
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import Measurement
 
