@@ -154,6 +154,8 @@ class Capacitated:
 
 def split_assignment(cost: Matrix, demand: Matrix, room: Matrix) -> Matrix | None:
     """The cheapest split assignment: a transport problem, solved as a linear program."""
+    if not np.isfinite(cost).any(axis=1).all():
+        return None
     row, column = np.nonzero(np.isfinite(cost))
     pair = np.arange(len(row))
     once = sparse.csr_array((np.ones(len(row)), (row, pair)), shape=(len(cost), len(row)))
@@ -237,7 +239,7 @@ def capacitated(run: Run) -> None:
         return
     way = Capacitated(run, program.capacities)
     chosen = Interchange(replace(program, capacities=None, whole=False)).greedy()
-    if chosen is not None:
+    if chosen is not None and len(way.rows):
         way.attempt(chosen)
     served = float(program.weights.sum() - program.weights[way.rows].sum())
     if len(way.rows) and run.columns and run.worth.unserved_weight <= served + EQUAL:

@@ -42,25 +42,25 @@ def _routing(
 
 
 def solve_covering(program: Program, near: Mask, seconds: float | None) -> Solved:
-    """Least unserved weight (in the mean over losses too); x begins with the sites.
+    """Least unserved weight; x begins with the sites.
 
-    Not for given routing, capacities or the worst loss. Regions that the same sites are near to
-    are one region.
+    Not for given routing, capacities or losses. Regions that the same sites are near to are one.
     """
     times = 1 if program.aim is not Aim.COVERING else program.backup + 1
-    patterns, group = np.unique(near, axis=0, return_inverse=True)
+    both = np.hstack([near, program.backing])
+    patterns, group = np.unique(both, axis=0, return_inverse=True)
     weights = np.bincount(group.reshape(-1), weights=program.weights, minlength=len(patterns))
     model = Model()
     y = add_choice(model, program)
     add_backup(model, y, program)
     short = model.variables(len(patterns), whole=times > 1)
-    row, column = np.nonzero(patterns)
     every = np.arange(len(patterns))
-    model.rows(
-        [(row, y[column], 1.0), (every, short, float(times))],
-        np.full(len(patterns), float(times)),
-        np.full(len(patterns), np.inf),
-    )
+    counts = ((1, patterns[:, : program.sites]), (times, patterns[:, program.sites :]))
+    for count, some in counts if times > 1 else counts[:1]:
+        row, column = np.nonzero(some)
+        low = np.full(len(patterns), float(count))
+        entries = [(row, y[column], 1.0), (every, short, float(count))]
+        model.rows(entries, low, np.full(len(patterns), np.inf))
     objective = np.zeros(model.size)
     objective[short] = weights
     if program.serve_all:

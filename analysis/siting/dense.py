@@ -31,6 +31,8 @@ class Scenario:
     """Whether a pair serves; under given routing some lead where nobody is served."""
     x: Indices
     u: Indices
+    missed: Indices | None
+    """Covering with backups: regions that are not served, or have too few backups."""
 
 
 class Dense:
@@ -46,17 +48,21 @@ class Dense:
         self.counted = self._counted()
         losses = [] if program.survive is None else list(range(program.sites))
         self.scenarios = [self._scenario(lost) for lost in losses]
-        if not losses or (program.capacities is not None and program.preference is not None):
+        if not losses or program.preference is not None:
             self.scenarios.append(self._scenario(None))
 
     @property
     def after_losses(self) -> list[Scenario]:
-        """The scenarios in which a site is lost."""
-        return [scenario for scenario in self.scenarios if scenario.lost is not None]
+        """The scenarios that are optimised over: the mean is that of the losses alone."""
+        mean = self.program.survive is Survive.MEAN
+        return [one for one in self.scenarios if not mean or one.lost is not None]
 
     def unserved(self, scenario: Scenario) -> Matrix:
         """Coefficients of the unserved weight."""
         objective = np.zeros(self.model.size)
+        if scenario.missed is not None:
+            objective[scenario.missed] = self.program.weights
+            return objective
         objective[scenario.u] = self.program.weights
         nowhere = ~scenario.leads
         objective[scenario.x[nowhere]] = self.program.weights[scenario.row[nowhere]]
@@ -90,6 +96,8 @@ class Dense:
         first = self.scenarios[0]
         leads = first.leads
         shares[first.row[leads], first.column[leads]] = np.clip(x[first.x[leads]], 0.0, 1.0)
+        if first.missed is not None:
+            shares[x[first.missed] > 1 - 1e-6] = 0.0
         return np.where(shares > 1e-7, shares, 0.0)
 
     def hold(self, objective: Matrix, reached: float) -> None:
@@ -129,7 +137,7 @@ class Dense:
         model.rows([(row, x, 1.0), (every, u, 1.0)], ones, ones)
         pair, none = np.arange(len(row)), np.zeros(len(row))
         model.rows([(pair, x, 1.0), (pair, self.y[column], -1.0)], none - np.inf, none)
-        scenario = Scenario(lost, row, column, self.usable[row, column], x, u)
+        scenario = Scenario(lost, row, column, self.usable[row, column], x, u, self._missed())
         if program.capacities is not None:
             self._capacity(scenario, program.capacities)
         if program.preference is not None:
@@ -139,7 +147,7 @@ class Dense:
 
     def _capacity(self, scenario: Scenario, capacities: Matrix) -> None:
         """No site gets more than its capacity; what leads nowhere loads nothing."""
-        leads, sites = scenario.leads, self.program.sites
+        leads, sites = self.program.usable[scenario.row, scenario.column], self.program.sites
         row, column = scenario.row[leads], scenario.column[leads]
         most = np.minimum(capacities, float(self.program.demand.sum()))
         entries = [
@@ -178,10 +186,15 @@ class Dense:
         mine = wanted[rows]
         ones = np.ones(len(some))
         self.model.rows([(place[rows[mine]], pairs[mine], 1.0)], ones, ones)
-        if self.counted is not None:
-            every, none = np.arange(program.rows), np.zeros(program.rows)
-            entries = [(rows, pairs, 1.0), (every, self.counted, -1.0)]
-            self.model.rows(entries, none - np.inf, none)
+        if scenario.missed is not None and self.counted is not None:
+            every, ones = np.arange(program.rows), np.ones(program.rows)
+            for entries in ([(rows, pairs, 1.0)], [(every, self.counted, 1.0)]):
+                self.model.rows([*entries, (every, scenario.missed, 1.0)], ones, ones + np.inf)
+
+    def _missed(self) -> Indices | None:
+        if self.counted is None:
+            return None
+        return self.model.variables(self.program.rows, whole=False)
 
     def _counted(self) -> Indices | None:
         """Covering with backups: whether a region has enough chosen sites near it."""

@@ -51,6 +51,7 @@ def judge(program: Program, columns: Sequence[int]) -> Worth:
     unserved = max(loss.unserved_weight for loss in losses)
     if program.survive is Survive.MEAN:
         return Worth(float(np.mean(values)) + _opening(program, columns), unserved)
+    values.append(_worth(program, columns).value)  # routing may serve better after a loss
     worst = min(values) if program.aim is Aim.COVERING else max(values)
     return Worth(worst + _opening(program, columns), unserved)
 
@@ -105,5 +106,5 @@ def allowed(program: Program, columns: Sequence[int]) -> bool:
             return False
     if program.survive is None:
         return not program.serve_all or bool((assign(program, chosen) >= 0).all())
-    left = [[column for column in chosen if column != lost] for lost in chosen]
+    left = [[column for column in chosen if column != lost] for lost in (*chosen, None)]
     return all(bool((assign(program, rest)[wanted] >= 0).all()) for rest in left)

@@ -124,7 +124,7 @@ class Run:
     def _better(self, worth: Worth) -> bool:
         if not self.columns:
             return True
-        tie = EQUAL * max(1.0, self.worth.unserved_weight) * 1e-3
+        tie = EQUAL * max(1.0, self.worth.unserved_weight)
         more = worth.unserved_weight - self.worth.unserved_weight
         if not self.covering and self.program.survive is None and abs(more) > tie:
             return more < 0

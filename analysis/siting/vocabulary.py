@@ -34,7 +34,7 @@ class Survive(StrEnum):
     MEAN = "mean"
     """The mean over the losses of each chosen site."""
     WORST = "worst"
-    """The worst loss of one chosen site."""
+    """The worst of nothing lost and of each loss of one chosen site."""
 
 
 class Clash(StrEnum):

@@ -76,7 +76,8 @@ def rank_of(program: Program, columns: tuple[int, ...]) -> Rank | None:
         if found is None or (program.serve_all and found[0] > 1e-9):
             return None
         return found[0], found[1] + opening
-    if assigned(program, columns, columns) is None:
+    whole = assigned(program, columns, columns)
+    if whole is None:
         return None
     losses = [
         assigned(program, columns, tuple(j for j in columns if j != lost)) for lost in columns
@@ -86,10 +87,11 @@ def rank_of(program: Program, columns: tuple[int, ...]) -> Rank | None:
         return None
     sure = [loss for loss in losses if loss is not None]
     must = program.aim is not Aim.COVERING or program.serve_all
-    if must and any(loss[0] > structural + 1e-9 for loss in sure):
+    if must and any(loss[0] > structural + 1e-9 for loss in (*sure, whole)):
         return None
     values = [loss[1] for loss in sure]
-    value = sum(values) / len(values) if program.survive is Survive.MEAN else max(values)
+    mean = program.survive is Survive.MEAN
+    value = sum(values) / len(values) if mean else max(*values, whole[1])
     return (0.0 if program.aim is Aim.COVERING else structural), value + opening
 
 
