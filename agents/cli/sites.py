@@ -10,6 +10,7 @@ import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 from pathbudget.agents.cli.report import CampaignOption, CatalogueOption
+from pathbudget.agents.extras import require
 
 if TYPE_CHECKING:
     from pathbudget.agents.sites_source import Source
@@ -139,6 +140,7 @@ def choose(
 
     With a range of --k, the fewest sites are shown in full beyond which a further one gains little.
     """
+    require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
     from pathbudget.analysis.siting.sweep import sweep
 
@@ -180,6 +182,7 @@ def frontier(
     format: FormatOption = Format.TABLE,  # noqa: A002
 ) -> None:
     """Print the best choice for every number of sites and every price, from quick to cheap."""
+    require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
     from pathbudget.analysis.siting.frontier import frontier as points_of
 
@@ -212,6 +215,7 @@ def failover(
     format: FormatOption = Format.TABLE,  # noqa: A002
 ) -> None:
     """Print who goes where, and at what cost, after the loss of each chosen site."""
+    require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
     from pathbudget.analysis.siting.decide import decide
 
@@ -243,6 +247,7 @@ def measure_next(
     format: FormatOption = Format.TABLE,  # noqa: A002
 ) -> None:
     """Print the pairs whose measurement lowers the expected regret of the choice most."""
+    require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
     from pathbudget.analysis.siting.decide import decide
 

@@ -17,7 +17,8 @@ from pathbudget.agents.cli.main import application
 ABSENT = """\
 import importlib.machinery
 ABSENT = {"numpy", "scipy", "pandas", "pyarrow", "duckdb", "plotly", "jinja2", "pyroute2",
-          "cryptography", "scapy", "ripe", "hypothesis", "pytest"}
+          "cryptography", "scapy", "ripe", "hypothesis", "pytest", "dask", "distributed", "google",
+          "opentelemetry"}
 finder = importlib.machinery.PathFinder
 original = finder.find_spec
 def find_spec(name, path=None, target=None):
@@ -32,6 +33,7 @@ ARGUMENTS = {
     "pathbudget demo": ["--duration", "1"],
     "pathbudget ping": ["127.0.0.1", "--count", "2", "--interval", "0.1"],
     "pathbudget reflector": ["--listen", "nowhere.invalid"],
+    "pathbudget telemetry receive": ["--listen", "127.0.0.1:1"],
     "pathbudget trace": ["127.0.0.1", "--once"],
     "pathbudget responder": ["--bind", "127.0.0.1", "--certificate-directory", "certificates"],
 }
