@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pathbudget.analysis.intervals.sequential import always_valid_mixture
 from pathbudget.analysis.line_place import (
     LinePlace,
     carriage_words,
@@ -63,10 +64,15 @@ class PathBudget:
         *,
         uploads: Iterable[Uploads] = (),
         streams: dict[Carrier, Track] | None = None,
+        always_valid: bool = False,
+        never_passes: str = "",
     ) -> None:
+        """`never_passes`: why a line that would pass is undecided; empty where it may pass."""
         self.path = path
         self.one_way = one_way
         self._confidence = confidence
+        self._always_valid = always_valid
+        self._never_passes = never_passes
         self._requests: dict[Carriage, RequestTimes] = {
             carriage: times
             for carriage in MEASURABLE
@@ -210,9 +216,8 @@ class PathBudget:
         asked = tuple((part.weight, id(part.distribution)) for part in parts)
         key = (asked, p, missing_weight)
         if key not in self._estimates:  # the parts are kept, so that no other gets their ids
-            estimate = mixture_estimate(
-                parts, p, missing_weight=missing_weight, confidence=self._confidence
-            )
+            made = always_valid_mixture if self._always_valid else mixture_estimate
+            estimate = made(parts, p, missing_weight=missing_weight, confidence=self._confidence)
             self._estimates[key] = parts, estimate
         return self._estimates[key][1]
 
@@ -236,6 +241,8 @@ class PathBudget:
         over_tcp = any(carrier is Carrier.TLS for carrier, _ in parts)
         if verdict is Verdict.PASS and over_tcp and self.path.refuses_everybody:
             return Verdict.UNDECIDED, _refuses_everybody(self.path)
+        if verdict is Verdict.PASS and self._never_passes:
+            return Verdict.UNDECIDED, self._never_passes
         return verdict, reason
 
     def _is_uploaded(self, carriage: Carriage, place: LinePlace) -> bool:

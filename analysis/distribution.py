@@ -4,7 +4,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pathbudget.analysis.intervals.timeline import Timeline, few_worth, timeline_of, worth
+from pathbudget.analysis.intervals.timeline import (
+    ANY_NUMBER,
+    Timeline,
+    few_worth,
+    losses_decide,
+    timeline_of,
+    worth,
+)
 from pathbudget.analysis.quantiles import Estimate, Values, empirical_quantile, estimate_quantile
 from pathbudget.analysis.track import Track
 
@@ -33,8 +40,10 @@ class Distribution:
         """How many independent requests would tell quantile `p` as well."""
         if self.timeline is None:
             return self.n_effective
-        scatter = self.timeline.scatter(empirical_quantile(self.ordered, p))
-        return worth(self.n, scatter, confidence)
+        size = worth(self.n, self.timeline.scatter(empirical_quantile(self.ordered, p)), confidence)
+        if not losses_decide(self.losses / self.n, p):
+            return size
+        return min(size, worth(self.n, self.timeline.scatter(ANY_NUMBER), confidence))
 
     def estimate(self, p: float, confidence: float) -> Estimate:
         """Quantile `p` with its interval."""

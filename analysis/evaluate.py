@@ -17,6 +17,11 @@ from pathbudget.analysis.findings import (
     unreachable_findings,
 )
 from pathbudget.analysis.floor import pair_of
+from pathbudget.analysis.intervals.busy_hours import (
+    NOT_IN_THE_EVENING,
+    busy_hour_findings,
+    quiet_regions,
+)
 from pathbudget.analysis.one_way_tracks import MeasuredStream, one_way_tracks
 from pathbudget.analysis.packets import PacketCollector
 from pathbudget.analysis.path_choice import PathSeries, path_candidates
@@ -44,6 +49,7 @@ from pathbudget.analysis.stream_findings import load_findings, stream_findings, 
 from pathbudget.analysis.stream_results import StreamSummary
 from pathbudget.analysis.stream_summary import summarise_stream
 from pathbudget.analysis.summary import summarise
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads
 from pathbudget.analysis.whole_budget.evaluation import Networks, whole_budgets
 from pathbudget.analysis.whole_budget.network import NetworkSource
@@ -70,6 +76,10 @@ class EvaluationOptions:
     percentiles: tuple[float, ...] = (50.0, 95.0, 99.0)
     terms: tuple[Term, ...] = ()
     """Terms of the whole budget that others measured: of a file, of traces."""
+    always_valid: bool = False
+    """Intervals hold at every look: for measuring until it is decided (`intervals.sequential`)."""
+    require_busy_hours: bool = False
+    """Lines of regions that were not measured in the evening do not pass: they are undecided."""
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -169,6 +179,8 @@ class _Evaluator:
         self.sampling: list[HeadlineSampling] = []
         self.unmeasured: list[PairName] = []
         self.unjoined = 0
+        self.quiet: frozenset[str] = frozenset()
+        """Regions whose lines do not pass, because their evening was not measured."""
 
     def evaluation(self) -> Evaluation:
         """All of it."""
@@ -178,6 +190,7 @@ class _Evaluator:
             self.regions, self.sites, self.catalogue.regions, self.catalogue.sites
         )
         self.findings += sample_findings(self.by_pair)
+        self.findings += self._busy_hours()
         self.findings += name_findings(self.intake.samples.unresolved)
         self.findings += stream_findings(self.streams)
         timers = series_timers(self.series.values())
@@ -221,6 +234,15 @@ class _Evaluator:
                 given=self.options.terms,
             ),
         )
+
+    def _busy_hours(self) -> list[Finding]:
+        """Regions without an evening; where it is required, their lines do not pass."""
+        tracks: dict[str, list[Track]] = {}
+        for (region, _), series in self.by_pair.items():
+            tracks.setdefault(region, []).extend(one.track for one in series)
+        quiet = quiet_regions(self.regions, tracks)
+        self.quiet = frozenset(quiet if self.options.require_busy_hours else ())
+        return busy_hour_findings(quiet)
 
     def _take_streams(self, vantages: Mapping[str, int]) -> None:
         """Summarise every stream, and keep the directions of the idle ones for the lines."""
@@ -287,7 +309,15 @@ class _Evaluator:
         one_way = one_way_tracks(path, reflected)
         streams = self.requests.streams_of(path, one_way)
         confidence = self.options.confidence
-        return PathBudget(path, confidence, one_way, uploads=uploads, streams=streams)
+        return PathBudget(
+            path,
+            confidence,
+            one_way,
+            uploads=uploads,
+            streams=streams,
+            always_valid=self.options.always_valid,
+            never_passes=NOT_IN_THE_EVENING if path.region in self.quiet else "",
+        )
 
     def _recommendations(self) -> tuple[Recommendation, ...]:
         floors = {(pair.region, pair.site): pair.floor_rtt_ms for pair in self.pairs}

@@ -44,3 +44,4 @@ class FindingKind(StrEnum):
     CERTIFICATE_NOT_TRUSTED = "certificate_not_trusted"
     STATUS_UNEXPECTED = "status_unexpected"
     LOOK_UPS_FAILED = "look_ups_failed"
+    BUSY_HOURS_MISSING = "busy_hours_missing"

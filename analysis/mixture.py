@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
-from pathbudget.analysis.intervals.timeline import inflation
+from pathbudget.analysis.intervals.timeline import ANY_NUMBER, inflation, losses_decide
 from pathbudget.analysis.quantiles import Estimate, Values
 from pathbudget.analysis.request import Distribution
 
@@ -49,7 +49,9 @@ def mixture_estimate(
         return sum(part.weight * part.share_below(x) for part in parts)
 
     value = _first_of(parts, point, p)
-    limits = _Limits(parts, _sizes(parts, value, confidence), missing_weight, (1 - confidence) / 2)
+    limits = _Limits(
+        parts, _sizes(parts, value, p, confidence), missing_weight, (1 - confidence) / 2
+    )
     low = 0.0 if limits.upper(-1.0) >= p else _first_of(parts, limits.upper, p)
     high = _first_of(parts, limits.lower, p)
     return Estimate(
@@ -61,20 +63,28 @@ def mixture_estimate(
     )
 
 
-def _sizes(parts: Sequence[Part], value: float, confidence: float) -> list[float]:
+def _sizes(parts: Sequence[Part], value: float, p: float, confidence: float) -> list[float]:
     """What the samples of each part are worth at the quantile of the mixture."""
-    timed = [
-        (part.weight, part.distribution.timeline.scatter(value))
-        for part in parts
-        if part.distribution.timeline is not None
-    ]
-    shared = inflation(timed, confidence) if timed else 1.0
+    shared = _shared(parts, value, confidence)
+    lost = sum(part.weight * part.distribution.losses / part.distribution.n for part in parts)
+    if losses_decide(lost, p):
+        shared = max(shared, _shared(parts, ANY_NUMBER, confidence))
     return [
         max(1.0, part.distribution.n / shared)
         if part.distribution.timeline is not None
         else max(1.0, min(part.distribution.n, part.distribution.n_effective))
         for part in parts
     ]
+
+
+def _shared(parts: Sequence[Part], value: float, confidence: float) -> float:
+    """How many times more the share below a value varies than by independent samples."""
+    timed = [
+        (part.weight, part.distribution.timeline.scatter(value))
+        for part in parts
+        if part.distribution.timeline is not None
+    ]
+    return inflation(timed, confidence) if timed else 1.0
 
 
 def _first_of(parts: Sequence[Part], rising: Callable[[float], float], p: float) -> float:
@@ -131,9 +141,11 @@ class _Limits:
         """Quantile `tail` of the sum of the parts' beta distributions, scaled by their weights."""
         mean = variance = 0.0
         for part, size in zip(self.parts, self.sizes, strict=True):
-            n = part.distribution.n
-            rank = float(np.searchsorted(part.distribution.ordered, x, side="right")) + one_more
-            share = min(rank, n + 1) / (n + 1)
+            n, ordered = part.distribution.n, part.distribution.ordered
+            rank = float(np.searchsorted(ordered, x, side="right"))
+            inside = len(self.parts) == 1 or (rank > 0 and ordered[int(rank) - 1] == x)
+            # Between two samples of a part its share is that of neither: take the middle.
+            share = min(rank + (one_more if inside else 0.5), n + 1) / (n + 1)
             mean += part.weight * share
             variance += part.weight**2 * share * (1 - share) / (size + 2)
         return _beta_quantile(mean / self._known, variance / self._known**2, tail) * self._known

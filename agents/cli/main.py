@@ -25,6 +25,7 @@ COMMANDS: tuple[str, ...] = (
     "import_results",
     "report",
     "routes",
+    "compare",
     "budget",
     "sites",
     "telemetry",

@@ -6,6 +6,7 @@ roundings in the last place, without an array of floats for every quantile.
 """
 
 import math
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,10 +58,11 @@ class Counted:
         hits = np.add.reduceat(below, self.starts, dtype=np.int64)
         n, bins = len(below), len(self.timeline.starts)
         means = self._means(hits, self.strata)
-        within = _squares(hits, self.sizes, means)
+        squares = hits * (1 - means) ** 2 + (self.sizes - hits) * means**2
+        within, error = float(squares.sum()), self._error(squares)
         off = hits - self.sizes * self._means(hits, self.vantages)
         groups = 0 if self.timeline.strata is None else len(self.timeline.strata.counts)
-        alike = self._neighbours(below, hits, means) / within * math.sqrt(n) if within > 0 else 0.0
+        alike = self._neighbours(below, hits, means) / error if error > 0 else 0.0
         return Scatter(
             share=int(hits.sum()) / n,
             slow=self.timeline.cosines
@@ -76,6 +78,11 @@ class Counted:
         shares: Values = np.bincount(groups, hits) / np.bincount(groups, self.sizes)
         return shares[groups]
 
+    def _error(self, squares: Values) -> float:
+        """Standard error of the sum of the products of independent neighbours."""
+        by_stratum = np.bincount(self.strata, squares) ** 2 / np.bincount(self.strata, self.sizes)
+        return math.sqrt(float(by_stratum.sum()))
+
     def _neighbours(self, below: npt.NDArray[np.bool_], hits: Numbers, means: Values) -> float:
         """Sum of the products of neighbours, each less the mean of its stratum."""
         first = below[self.starts].astype(np.int64)
@@ -85,11 +92,6 @@ class Counted:
             (means * means * (self.sizes - 1) - means * (2 * hits - first - last)).sum()
         )
         return inside + float((last[:-1] - means[:-1]) @ (first[1:] - means[1:]))
-
-
-def _squares(hits: Numbers, sizes: Numbers, means: Values) -> float:
-    """Sum of the squares of zeros and ones, each less the mean of its group."""
-    return float((hits * (1 - means) ** 2 + (sizes - hits) * means**2).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,9 @@ class CountedTimeline(Timeline):
     def scatter(self, q: float) -> Scatter:
         """As `Timeline.scatter`. Products are exact below 2^52, and so is every comparison."""
         assert self.counted is not None
-        return self.counted.scatter(q / self.factor)
+        before = float(q) / self.factor
+        overflows = math.isinf(before) and not math.isinf(q)
+        return self.counted.scatter(sys.float_info.max if overflows else before)
 
 
 def counted_distribution(track: Track) -> Distribution:

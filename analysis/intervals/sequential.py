@@ -11,11 +11,12 @@ docs/calibration.md says how often it was wrong.
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import special
 
-from pathbudget.analysis.distribution import Distribution
+from pathbudget.analysis.mixture import Part, mixture_estimate
 from pathbudget.analysis.quantiles import Estimate
 
 TIGHTEST_AT = 1000
@@ -48,12 +49,13 @@ def one_look_confidence(size: float, p: float, confidence: float = 0.95) -> floa
     return 1 - 2 * min(tails, default=(1 - confidence) / 20)
 
 
-def always_valid_estimate(
-    distribution: Distribution, p: float, confidence: float = 0.95
+def always_valid_mixture(
+    parts: Sequence[Part], p: float, *, missing_weight: float = 0.0, confidence: float = 0.95
 ) -> Estimate:
-    """Quantile `p` with an interval that may be looked at whenever one likes."""
-    size = min(float(distribution.n), distribution.worth(p, confidence))
-    return distribution.estimate(p, one_look_confidence(size, p, confidence))
+    """`mixture_estimate` with an interval that may be looked at whenever one likes."""
+    once = mixture_estimate(parts, p, missing_weight=missing_weight, confidence=confidence)
+    wider = one_look_confidence(round(once.n_effective, 1), p, confidence)
+    return mixture_estimate(parts, p, missing_weight=missing_weight, confidence=wider)
 
 
 def _counts(n: float, p: float, confidence: float) -> tuple[float, float]:

@@ -31,9 +31,10 @@ FEWEST = 32
 """Of fewer samples only the correlation of neighbours is looked at."""
 DAY_NS = 86_400_000_000_000
 HOURS = 24
+HALF_HOURS = 48
 NEARLY = 0.03
 """Part of a day that may be missing from a whole one."""
-MOST_TURNS = 4
+MOST_TURNS = 8
 """Turns a day, of one day alone, that are taken as its rhythm; quicker swings are chance."""
 FEWEST_AN_HOUR = 10
 """Samples, on average, without which the hours of the day are not told apart."""
@@ -43,8 +44,23 @@ NEIGHBOURS_ALIKE = 1.96
 """Standard errors of the correlation of neighbours that independent samples reach in 2.5 %."""
 MOST_RISING = 2.0
 """How far the slowest cosines are believed to miss a swing that is slower still."""
-SLOW_CHANCE = 0.9
+HEARD = 0.1
+"""Part of the variance of a mixture from which on the neighbours of one of its modes count."""
+SLOW_CHANCE = 0.95
 """Quantile of the scatter of independent samples up to which they are taken as such."""
+
+LOSSES_THAT_DECIDE = 0.25
+"""Part of the share above a quantile that losses have where it is they that decide."""
+ANY_NUMBER = 1e300
+"""Only losses are above it, also where times are scaled."""
+
+
+def losses_decide(lost: float, p: float) -> bool:
+    """Whether a quantile may be lost: then bursts of losses count with all their weight.
+
+    Where they are few by chance they hide among slow samples, and look like them.
+    """
+    return lost >= LOSSES_THAT_DECIDE * (1 - p)
 
 
 class Scatter(NamedTuple):
@@ -75,7 +91,7 @@ class Timeline:
     vantages: "Groups | None"
     """None for one vantage."""
     strata: "Groups | None"
-    """Vantages and hours of the day; None where that is one group."""
+    """Vantages and half-hours of the day; None where that is one group."""
     order: npt.NDArray[np.int64]
     """Samples of each vantage in a row; empty where there is one vantage."""
     neighbours: float = 0.0
@@ -107,10 +123,19 @@ class Timeline:
         )
 
     def _alike(self, scores: Values) -> float:
+        """Sum of the products of neighbours over its standard error.
+
+        That is of independent samples whose variance may differ from stratum to stratum.
+        """
         inside = scores[self.order] if len(self.order) else scores
-        power = float(inside @ inside)
         products = float(inside[1:] @ inside[:-1])
-        return products / power * math.sqrt(len(inside)) if power > 0 else 0.0
+        squares = np.square(scores)
+        if self.strata is None:
+            error = float(squares.sum()) / math.sqrt(len(scores))
+        else:
+            sums = np.bincount(self.strata.of, squares)
+            error = math.sqrt(float((sums**2 / self.strata.counts).sum()))
+        return products / error if error > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +174,9 @@ def timeline_of(track: Track, median: float) -> Timeline | None:
         cosines, scales, strata = *_plain(len(starts)), vantages
     else:
         starts = _starts(track.n, BINS_OF_DAYS)
-        hours = track.sent_unix_ns % DAY_NS * HOURS // DAY_NS
+        halves = track.sent_unix_ns % DAY_NS * HALF_HOURS // DAY_NS
         cosines, scales = _without_rhythm(track.sent_unix_ns[starts], days)
-        strata = grouped(track.vantages * HOURS + hours)
+        strata = grouped(track.vantages * HALF_HOURS + halves)
     found = Timeline(
         values_ns=track.values_ns,
         starts=starts,
@@ -192,7 +217,12 @@ def inflation(scatters: Sequence[tuple[float, Scatter]], confidence: float) -> f
     last = min(rows, int(np.searchsorted(np.cumsum(scales), SLOW - 0.5)) + 1)
     freedom = float(scales[:last].sum())
     found = float(squares[:last].sum()) / freedom
-    if _may_be_independent(scatters, found, freedom):
+    heard = [  # parts that hardly matter here must not widen the interval of those that do
+        part for weight, part in scatters if weight**2 * part.independent >= HEARD * independent
+    ]
+    # Where rhythms were taken out, a few evenings may hold all of the scatter.
+    surprise = freedom if (scales == 1).all() else freedom / 2
+    if _may_be_independent(heard, found, surprise):
         return 1.0
     beyond = slice(last, last + QUICKER)
     quicker = float(squares[beyond].sum()) / max(float(scales[beyond].sum()), 1e-9)
@@ -200,11 +230,9 @@ def inflation(scatters: Sequence[tuple[float, Scatter]], confidence: float) -> f
     return max(1.0, found * math.sqrt(rising) * student(freedom, confidence) ** 2)
 
 
-def _may_be_independent(
-    scatters: Sequence[tuple[float, Scatter]], found: float, freedom: float
-) -> bool:
+def _may_be_independent(parts: Sequence[Scatter], found: float, freedom: float) -> bool:
     """Whether neither neighbours nor slow cosines stand out of what chance does."""
-    if any(part.neighbours > NEIGHBOURS_ALIKE for _, part in scatters):
+    if any(part.neighbours > NEIGHBOURS_ALIKE for part in parts):
         return False
     return found * freedom <= float(special.chdtri(freedom, 1 - SLOW_CHANCE))
 

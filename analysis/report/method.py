@@ -66,6 +66,7 @@ FINDING_WORDS = {
     FindingKind.CERTIFICATE_NOT_TRUSTED: "certificate not trusted",
     FindingKind.STATUS_UNEXPECTED: "unexpected status",
     FindingKind.LOOK_UPS_FAILED: "questions to a name server fail",
+    FindingKind.BUSY_HOURS_MISSING: "evening not measured",
 }
 
 DEFINITIONS = (
