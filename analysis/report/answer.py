@@ -16,6 +16,7 @@ from pathbudget.analysis.report.document import (
     number,
 )
 from pathbudget.analysis.report.lookup import Lookup
+from pathbudget.analysis.report.siting import measure_next, robust_facts, site_table
 from pathbudget.analysis.report.words import (
     NOT_KNOWN,
     OBJECTIVE_WORDS,
@@ -155,6 +156,8 @@ def _tier_blocks(lookup: Lookup, tier: TierInfo) -> list[Block]:
         blocks.append(Bullets("Why:", reasons))
     if choice.would_change:
         blocks.append(Bullets("What would change this answer:", choice.would_change))
+    blocks += measure_next(choice)
+    blocks += site_table(lookup, tier.title, choice)
     if choice.assignments:
         blocks.append(_assignment_table(lookup, tier, choice))
     return [*blocks, _choices_table(lookup, tier, choice)]
@@ -175,6 +178,7 @@ def _card(lookup: Lookup, tier: TierInfo, choice: Recommendation) -> Facts:
     ]
     if choice.uncovered:
         pairs.append(("Not served within it", _some(lookup, choice.uncovered)))
+    pairs.extend(robust_facts(lookup, choice))
     pairs.extend(failover_facts(lookup, choice))
     tone = Tone.PASS if choice.decided else Tone.UNDECIDED
     return Facts(tier.title or tier.name, _sentence(lookup, choice), tone, tuple(pairs))

@@ -17,7 +17,7 @@ OBJECTIVES = {
 
 def asked(scene: Scene, wishes: Wishes) -> tuple[str, ...]:
     """The constraints, one sentence each."""
-    count = "as few sites as the rest allows" if wishes.k is None else _count(wishes.k)
+    count = "any number of sites" if wishes.k is None else _count(wishes.k)
     found = [f"{count}: {OBJECTIVES[wishes.objective]}"]
     if len(scene.tiers) > 1:
         shares = {row.tier: row.share for row in scene.rows}
@@ -79,7 +79,10 @@ def filling_notes(scene: Scene, filling: Filling) -> list[str]:
         "see."
     )
     others = ", ".join(f"{one.model} {one.median:.1%}" for one in filling.errors[1:])
-    found = [first, "With filled pairs the choice is made on expected values, not upper ends."]
+    found = [
+        first,
+        "With filled pairs the choice is that of the least expected cost, not of upper ends.",
+    ]
     return [*found, f"Other models: {others}."] if others else found
 
 

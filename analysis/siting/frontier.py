@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from msgspec.structs import replace as changed
 
-from pathbudget.analysis.siting.decide import Solver, solved, value_of
 from pathbudget.analysis.siting.decision import FrontierPoint
+from pathbudget.analysis.siting.losses import Solver, solved, value_of
 from pathbudget.analysis.siting.programs import Answer, Program
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.wishes import Wishes, program_of

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import msgspec
 
-from pathbudget.analysis.siting.decide import SECONDS, Solver, decide, solved
+from pathbudget.analysis.siting.decide import decide
 from pathbudget.analysis.siting.decision import Decision
+from pathbudget.analysis.siting.losses import SECONDS, Solver, solved
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.wishes import Wishes
 
