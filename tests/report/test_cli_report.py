@@ -147,7 +147,7 @@ def test_an_empty_store_is_four(tmp_path: Path) -> None:
 
 
 def measurement(number: int) -> Measurement:
-    """Two hundred round trips of about 2 ms, and two losses."""
+    """Six hundred round trips of about 2 ms, and two losses."""
     begun = 1_790_000_000_000_000_000 + number
     generator = random.Random(number)
     samples = tuple(
@@ -158,12 +158,12 @@ def measurement(number: int) -> Measurement:
             clock_source=ClockSource.KERNEL,
             value_ns=2_000_000 + generator.randrange(500_000),
         )
-        for seq in range(200)
+        for seq in range(600)
     )
     lost = Failure(kind=FailureKind.TIMEOUT, stage=Stage.WAIT)
     losses = tuple(
         Sample(seq=seq, metric="rtt", sent_unix_ns=begun + seq * 250_000_000, failure=lost)
-        for seq in (200, 201)
+        for seq in (600, 601)
     )
     return Measurement(
         id=f"0190{number:028d}",
@@ -171,7 +171,7 @@ def measurement(number: int) -> Measurement:
         target=Target(name="dallas-edge", host="dallas.example", site="dallas"),
         probe="icmp",
         started_unix_ns=begun,
-        duration_ns=51 * 10**9,
+        duration_ns=151 * 10**9,
         samples=samples + losses,
         campaign="spring",
         address="203.0.113.10",
