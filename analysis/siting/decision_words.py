@@ -81,7 +81,7 @@ def filling_notes(scene: Scene, filling: Filling) -> list[str]:
     others = ", ".join(f"{one.model} {one.median:.1%}" for one in filling.errors[1:])
     found = [
         first,
-        "With filled pairs the choice is that of the least expected cost, not of upper ends.",
+        "With filled pairs the least expected cost is chosen, not upper ends.",
     ]
     return [*found, f"Other models: {others}."] if others else found
 

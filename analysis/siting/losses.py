@@ -12,7 +12,7 @@ from pathbudget.analysis.siting.judge import assign, judge
 from pathbudget.analysis.siting.programs import Aim, Answer, Program, answer
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.score import Columns
-from pathbudget.analysis.siting.served_rows import shares_of
+from pathbudget.analysis.siting.served_rows import finite_ms, shares_of
 from pathbudget.analysis.siting.wishes import Wishes
 
 Matrix = npt.NDArray[np.float64]
@@ -71,8 +71,8 @@ def _loss(
             weight=float(scene.weights[row]),
             site=scene.sites[int(column)].name,
             share=float(after[row, column]),
-            before_ms=_ms(float(_paid(scene, now[1], row))),
-            after_ms=_ms(float(scene.cost[row, column])),
+            before_ms=finite_ms(float(_paid(scene, now[1], row))),
+            after_ms=finite_ms(float(scene.cost[row, column])),
             filled=bool(scene.filled[row, column]),
         )
         for row in np.flatnonzero(now[1][:, lost] > 0)

@@ -42,6 +42,7 @@ def nearest(scene: Scene, found: Answer) -> list[int | None]:
 
 
 def assignments_of(scene: Scene, shares: Matrix, columns: Columns) -> tuple[Served, ...]:
+    """One entry per row and site that serves it; one without a site where none can."""
     found: list[Served] = []
     for row in range(len(scene.rows)):
         served = [int(column) for column in np.flatnonzero(shares[row])]
@@ -67,7 +68,7 @@ def _served(scene: Scene, row: int, column: int | None, share: float, backup: in
         base = changed(
             base,
             backup=scene.sites[backup].name,
-            backup_ms=_ms(scene.cost[row, backup]),
+            backup_ms=finite_ms(scene.cost[row, backup]),
             backup_filled=bool(scene.filled[row, backup]),
         )
     if column is None:
@@ -77,10 +78,10 @@ def _served(scene: Scene, row: int, column: int | None, share: float, backup: in
         base,
         site=scene.sites[column].name,
         share=share,
-        cost_ms=_ms(scene.cost[at]),
-        value_ms=_ms(scene.value[at]),
-        low_ms=_ms(scene.low[at]),
-        high_ms=_ms(scene.high[at]),
+        cost_ms=finite_ms(scene.cost[at]),
+        value_ms=finite_ms(scene.value[at]),
+        low_ms=finite_ms(scene.low[at]),
+        high_ms=finite_ms(scene.high[at]),
         samples=int(scene.counts[at]),
         filled=bool(scene.filled[at]),
         within=None if one.allowance_ms is None else _within(scene, at, one.allowance_ms),
@@ -96,13 +97,15 @@ def _within(scene: Scene, at: tuple[int, int], allowance: float) -> str:
     return "no" if scene.low[at] > allowance else "undecided"
 
 
-def _ms(value: float) -> float | None:
+def finite_ms(value: float) -> float | None:
+    """None for what is unbounded or unknown."""
     return float(value) if math.isfinite(value) else None
 
 
 def loads_of(
     scene: Scene, wishes: Wishes, shares: Matrix, columns: Columns
 ) -> tuple[SiteLoad, ...]:
+    """What each chosen site carries."""
     most = capacities_of(scene, wishes)
     total = math.fsum(row.demand for row in scene.rows)
     found: list[SiteLoad] = []
