@@ -6,8 +6,7 @@ Every campaign becomes a `PathBudget`, and its headline lines at p50, p95 and p9
 the quantile of the shape's marginal distribution: of all hours, where a shape has a daily rhythm.
 The first campaigns of a shape also go the whole way, as measurements through `evaluate`, and must
 give the same lines. Odd campaigns have an allowance 0.1 % above the truth, even ones 0.1 % below:
-no verdict could be harder. A second set of allowances is 2 to 25 % off the truth, both ways. One
-seed per shape (SEED); Markdown on stdout.
+no verdict could be harder. A second set of allowances is 2 to 25 % off the truth, both ways.
 """
 
 import math
