@@ -17,7 +17,7 @@ import numpy as np
 
 from pathbudget.analysis.siting.programs import Aim, Answer, Program, Survive, answer
 
-SECONDS = {"pmed": 60, "center": 60, "pmedcap": 20, "cap": 20, "large": 60, "peer": 120}
+SECONDS = {"pmed": 60, "center": 240, "pmedcap": 20, "cap": 20, "large": 60, "peer": 120}
 PEER_NUMBERS = (1, 5, 7, 11)
 
 

@@ -79,11 +79,12 @@ def least_cover(near: Mask, most: int, seconds: float | None) -> Solved:
     small = near[np.ix_(rows, columns)]
     model = Model()
     y = model.variables(len(columns), whole=True)
-    model.row(y, 1.0, 0.0, float(most))
     add_cover(model, y, small, np.ones(len(rows), dtype=np.bool_), 1)
-    solved = model.minimise(np.zeros(model.size), seconds)
-    if solved.x is None:
-        return solved
+    solved = model.minimise(np.ones(model.size), seconds)  # far quicker than "at most so many"
+    if solved.x is None or solved.x[y].sum() > most + 0.5:
+        return Solved(
+            None, solved.bound, infeasible=solved.infeasible or solved.bound > most + 0.01
+        )
     full = np.zeros(near.shape[1])
     full[columns] = solved.x
     return Solved(full, solved.bound, infeasible=False)
