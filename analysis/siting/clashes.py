@@ -75,7 +75,7 @@ def _hints(scene: Scene, wishes: Wishes, codes: Sequence[Clash]) -> tuple[str, .
         found.append(_cheapest(powers, wishes, "kW"))
     if Clash.SERVE in codes or Clash.BACKUP in codes:
         usable = np.isfinite(scene.cost)
-        lost = [scene.row_name(i) for i in np.flatnonzero(~usable.any(axis=1))]
+        lost = [scene.row_name(int(i)) for i in np.flatnonzero(~usable.any(axis=1))]
         if lost:
             verb = "has" if len(lost) == 1 else "have"
             found.append(f"{_some(lost)} {verb} no measured site with an upper limit.")

@@ -161,7 +161,8 @@ def _enough(known: Known) -> Mask:
     seen = ~np.isnan(known.costs)
     rows = np.count_nonzero(seen, axis=1) >= FEWEST_OF_PLACE
     columns = np.count_nonzero(seen, axis=0) >= FEWEST_OF_PLACE
-    return rows[:, None] & columns[None, :]
+    enough: Mask = rows[:, None] & columns[None, :]
+    return enough
 
 
 def _interval(predicted: Matrix, known: Known, ratio: Matrix) -> tuple[Matrix, Matrix]:

@@ -74,4 +74,5 @@ def floors_between(a: Matrix, b: Matrix) -> Matrix:
     half = np.sin((other - one) / 2) ** 2
     chord = half[..., 0] + np.cos(one[..., 0]) * np.cos(other[..., 0]) * half[..., 1]
     kilometres = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(chord, 0, 1)))
-    return kilometres * floor_rtt_ms(1.0)
+    floors: Matrix = kilometres * floor_rtt_ms(1.0)
+    return floors

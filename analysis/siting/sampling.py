@@ -111,4 +111,5 @@ def at_levels(tables: Matrix, level: Matrix) -> Matrix:
     below, above = tables[rows, columns, right - 1], tables[rows, columns, right]
     with np.errstate(invalid="ignore"):
         between = below + share * (above - below)
-    return np.where(np.isfinite(above), between, np.where(share > 0, above, below))
+    values: Matrix = np.where(np.isfinite(above), between, np.where(share > 0, above, below))
+    return values
