@@ -1,11 +1,12 @@
 """How a choice of sites stands up to its measurements, and what is known of the sites."""
 
+from collections.abc import Sequence
+
 from pathbudget.analysis.report.document import (
     Block,
     Bullets,
-    Cell,
+    Row,
     Table,
-    Tone,
     column,
     number,
 )
@@ -13,6 +14,9 @@ from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import NOT_KNOWN, amount, listed, ms, share
 from pathbudget.analysis.results import Objective, Recommendation
 from pathbudget.analysis.siting.decision_results import Robustness, SiteFact
+
+COLUMNS = ("exchanges", "networks", "power_kw", "price_per_month")
+"""What a catalogue may know of a site; a column is there where it does."""
 
 SHOWN = 5
 """Pairs that are named as worth measuring next."""
@@ -38,6 +42,8 @@ def robust_facts(lookup: Lookup, choice: Recommendation) -> list[tuple[str, str]
 
 
 def _regret(choice: Recommendation, robust: Robustness) -> str:
+    if robust.regret_p95 <= 0 and robust.regret_mean <= 0:
+        return "none: no resampling prefers another choice"
     mean, most = _size(choice, robust.regret_mean), _size(choice, robust.regret_p95)
     return f"{mean} more than the best choice on average, {most} or less in 95 % of resamplings"
 
@@ -63,6 +69,9 @@ def site_table(lookup: Lookup, title: str, choice: Recommendation) -> list[Block
     """Distance, exchanges and networks of the chosen sites, where the catalogue knows them."""
     if all(one.mean_distance_km is None and not one.exchanges for one in choice.facts):
         return []
+    told = [one for one in COLUMNS if any(_known(fact, one) for fact in choice.facts)]
+    heads = {"exchanges": column("Exchanges"), "networks": column("Networks")}
+    heads |= {"power_kw": number("Power (kW)"), "price_per_month": column("Price")}
     return [
         Table(
             caption=f"{title}: the chosen sites",
@@ -71,31 +80,33 @@ def site_table(lookup: Lookup, title: str, choice: Recommendation) -> list[Block
                 number("Traffic"),
                 number("Mean distance (km)"),
                 number("Farthest (km)"),
-                column("Exchanges"),
-                column("Networks"),
-                number("Power (kW)"),
-                column("Price"),
+                *(heads[name] for name in told),
             ),
-            rows=tuple(_row(lookup, one) for one in choice.facts),
-            note="Distance: great circle to the regions that the site serves. Exchanges and "
-            "networks: as the catalogue says.",
+            rows=tuple(_row(lookup, fact, told) for fact in choice.facts),
+            note="Distance: great circle to the regions that the site serves. The rest is as the "
+            "catalogue says.",
             folded=True,
         )
     ]
 
 
-def _row(lookup: Lookup, fact: SiteFact) -> tuple[Cell | str, ...]:
-    exchanges = Cell(listed(fact.exchanges, none=NOT_KNOWN), tone=Tone.PLAIN)
-    networks = listed((f"AS{one}" for one in fact.networks), none=NOT_KNOWN)
+def _known(fact: SiteFact, name: str) -> bool:
+    return getattr(fact, name) not in (None, ())
+
+
+def _row(lookup: Lookup, fact: SiteFact, told: Sequence[str]) -> Row:
+    words = {
+        "exchanges": listed(fact.exchanges, none=NOT_KNOWN),
+        "networks": listed((f"AS{one}" for one in fact.networks), none=NOT_KNOWN),
+        "power_kw": _whole(fact.power_kw),
+        "price_per_month": amount(fact.price_per_month),
+    }
     return (
         lookup.site(fact.site),
         share(fact.share),
         _whole(fact.mean_distance_km),
         _whole(fact.farthest_km),
-        exchanges,
-        networks,
-        _whole(fact.power_kw),
-        amount(fact.price_per_month),
+        *(words[name] for name in told),
     )
 
 
