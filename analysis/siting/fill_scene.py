@@ -1,6 +1,7 @@
 """Filling the open pairs of a scene, and what is known beforehand of the unmeasured ones."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -36,13 +37,14 @@ def fill_scene(scene: Scene, *, models: tuple[str, ...] | None = None) -> Scene 
     return with_filling(scene, _joined(scene, parts))
 
 
-def known_rows(scene: Scene, rows: npt.NDArray[np.intp]) -> tuple[Known, npt.NDArray[np.bool_]]:
-    """What is known of some rows, and which of that is too little to stand alone."""
+def known_rows(scene: Scene, rows: npt.NDArray[np.intp]) -> tuple[Known, Matrix]:
+    """What is known of some rows, and the samples of pairs that have too few to stand alone."""
     costs = scene.value[rows]
     costs = np.where(np.isfinite(costs) & (costs > 0), costs, np.nan)
     spots = np.array([_spot(scene.rows[i].region) for i in rows])
     known = known_of(costs, spots, np.array([_spot(site) for site in scene.sites]))
-    return known, is_open(scene)[rows] & ~np.isnan(costs)
+    scarce = is_open(scene)[rows] & ~np.isnan(costs)
+    return known, np.where(scarce, scene.sizes[rows], 0.0)
 
 
 def _spot(place: object) -> tuple[float, float]:
@@ -56,20 +58,30 @@ def _spot(place: object) -> tuple[float, float]:
 def _joined(scene: Scene, parts: list[tuple[npt.NDArray[np.intp], Filling]]) -> Filling:
     """Fillings of several tiers as one; the error that is stated is that of the worst."""
     worst = max((part for _, part in parts), key=lambda part: part.error.median)
-    arrays = {
-        name: np.full(scene.value.shape, np.nan) for name in ("values", "low", "high", "residuals")
-    }
-    for rows, part in parts:
-        for name, array in arrays.items():
-            array[rows] = getattr(part, name)
-    return replace(worst, not_filled=sum(part.not_filled for _, part in parts), **arrays)
+
+    def joined(array_of: Callable[[Filling], Matrix]) -> Matrix:
+        whole = np.full(scene.value.shape, np.nan)
+        for rows, part in parts:
+            whole[rows] = array_of(part)
+        return whole
+
+    return replace(
+        worst,
+        not_filled=sum(part.not_filled for _, part in parts),
+        values=joined(lambda part: part.values),
+        low=joined(lambda part: part.low),
+        high=joined(lambda part: part.high),
+        residuals=joined(lambda part: part.residuals),
+    )
 
 
 def with_filling(scene: Scene, filling: Filling) -> Scene:
     """The scene with the filled pairs written in."""
     tables, done = scene.tables.copy(), filling.filled
     for i, j in zip(*np.nonzero(done), strict=True):
-        tables[i, j] = of_interval(filling.values[i, j], filling.low[i, j], filling.high[i, j])
+        tables[i, j] = of_interval(
+            float(filling.values[i, j]), float(filling.low[i, j]), float(filling.high[i, j])
+        )
     return replace(
         scene,
         value=np.where(done, filling.values, scene.value),

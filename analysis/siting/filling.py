@@ -27,6 +27,9 @@ FEWEST_PAIRS = 12
 FEWEST_OF_PLACE = 2
 """Known pairs that a region and a site each need, for their pair to be filled."""
 
+PRIOR_SIZE = 1.0
+"""Samples that a prediction is worth."""
+
 FOLDS = 5
 BANDS = 3
 FEWEST_OF_BAND = 40
@@ -84,13 +87,15 @@ def fill(
     known: Known,
     models: Sequence[str] | None = None,
     *,
-    scarce: Mask | None = None,
+    scarce: Matrix | None = None,
     seed: int = 1,
 ) -> Filling | str:
     """The open pairs by the best of the models; a sentence where that is not possible.
 
-    Open are the unmeasured pairs, and `scarce` ones: known, by too few samples to be relied on
-    alone. `models` names the ones to choose from; all that apply when None. Same seed, same answer.
+    Open are the unmeasured pairs, and those with too few samples to stand alone: `scarce` has how
+    many (0 elsewhere). Theirs is the mean of the logarithms of own value and prediction, which
+    counts as one sample more. `models` names the ones to choose from; all that apply when None.
+    Same seed, same answer.
     """
     if known.count < FEWEST_PAIRS:
         noun = "pair is" if known.count == 1 else "pairs are"
@@ -103,9 +108,10 @@ def fill(
     ranked = sorted(tried, key=lambda name: _badness(tried[name][1]))
     best = ranked[0]
     model, residuals = tried[best]
-    open_pairs = np.isnan(known.costs) if scarce is None else np.isnan(known.costs) | scarce
+    sizes = np.zeros(known.costs.shape) if scarce is None else scarce
+    open_pairs = np.isnan(known.costs) | (sizes > 0)
     able = open_pairs & _enough(known)
-    predicted = np.where(able, model(known), np.nan)
+    predicted = np.where(able, _blended(known, model(known), sizes), np.nan)
     low, high = _interval(predicted, known, residuals)
     return Filling(
         model=best,
@@ -116,6 +122,14 @@ def fill(
         not_filled=int(np.count_nonzero(open_pairs & ~able)),
         residuals=residuals,
     )
+
+
+def _blended(known: Known, predicted: Matrix, sizes: Matrix) -> Matrix:
+    """Predictions, drawn to what few samples of the pair itself say."""
+    own = sizes / (sizes + PRIOR_SIZE)
+    costs = np.where(sizes > 0, known.costs, 1.0)
+    blended: Matrix = np.exp(own * np.log(costs) + (1 - own) * np.log(predicted))
+    return blended
 
 
 def applicable(known: Known) -> dict[str, Model]:

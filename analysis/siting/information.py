@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pathbudget.analysis.siting.filling import PRIOR_SIZE
 from pathbudget.analysis.siting.robustness import Resampled
 from pathbudget.analysis.siting.sampling import LEVEL_WEIGHTS, PROBABILITIES
 from pathbudget.analysis.siting.score import Columns, Score
@@ -26,9 +27,6 @@ MOST_CHOICES = 24
 """Choices that compete: the ones that are best on average. Others win too seldom to matter."""
 
 BINS = 10
-
-PRIOR_SIZE = 1.0
-"""Samples that a guess about an unmeasured pair is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,8 @@ def _paid(
         return weight * float(shares[row, column]) * levels
     paid = np.minimum(levels[:, None], beside[None, :])
     if score.aim is Aim.COVERING and score.limits is not None:
-        return weight * (paid > score.limits[row]).mean(axis=1)
+        over: Matrix = np.mean(paid > score.limits[row], axis=1, dtype=np.float64)
+        return weight * over
     mean: Matrix = weight * paid.mean(axis=1)
     return mean
 
