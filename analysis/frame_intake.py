@@ -20,6 +20,7 @@ from pathbudget.probes import arrow_schema
 from pathbudget.probes.columns import CONTEXT_COLUMNS, SAMPLE_COLUMNS, Kind
 from pathbudget.probes.errors import RecordError
 from pathbudget.probes.record import (
+    SCHEMA_VERSION,
     AddressFamily,
     ClockSource,
     ConnectionMode,
@@ -177,7 +178,7 @@ def _checked(column: "pd.Series[Any]", kind: Kind) -> "pd.Series[Any]":
     if kind in (Kind.INT64, Kind.INT32):
         return _whole(column)
     if kind is Kind.WORDS:
-        return column.map(lambda words: list(words) if isinstance(words, Iterable) else [])
+        return column.map(_listed)
     text = column.astype("string")
     if name in WORDS:
         known = {str(word) for word in WORDS[name]}
@@ -188,6 +189,10 @@ def _checked(column: "pd.Series[Any]", kind: Kind) -> "pd.Series[Any]":
                 f"{name}: row {row} says {text[row]!r}; one of: {', '.join(sorted(known))}"
             )
     return text
+
+
+def _listed(words: Any) -> list[str]:
+    return [str(word) for word in words] if isinstance(words, Iterable) else []
 
 
 def _whole(column: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -232,7 +237,8 @@ def _sent(frame: pd.DataFrame) -> "pd.Series[Any]":
         raise FrameError(f"{name}: row {_first(column.isna())} has no time; also a loss was sent")
     if name == "sent":
         utc = column.dt.tz_convert("UTC").dt.tz_localize(None)
-        return utc.astype("datetime64[ns]").astype("int64").astype("Int64")
+        whole: pd.Series[Any] = utc.astype("datetime64[ns]").astype("int64").astype("Int64")
+        return whole
     numbers = _whole(column)
     wrong = numbers < EARLIEST_NS
     if wrong.any():
@@ -269,7 +275,7 @@ def _check_values(frame: pd.DataFrame) -> None:
 
 def _table(rows: pd.DataFrame) -> pa.Table:
     """The sample table of some rows. Raises FrameError."""
-    arrays = []
+    arrays: list[Any] = []
     for field in arrow_schema.SAMPLE_SCHEMA:
         if field.name == "position":
             arrays.append(pa.array(np.arange(len(rows))))
@@ -296,7 +302,7 @@ def _measurement(rows: pd.DataFrame, number: int) -> Measurement:
     identifier = envelope.pop("measurement_id", f"frame-{number:09d}")
     begun = int(rows["sent_unix_ns"].iloc[0])
     table = pa.Table.from_pylist(
-        [envelope | {"id": identifier, "schema": arrow_schema.SCHEMA_VERSION,
+        [envelope | {"id": identifier, "schema": SCHEMA_VERSION,
                      "target_host": envelope.get("address", ""), "started_unix_ns": begun,
                      "sample_count": len(rows), "failure_count": 0}],
         schema=arrow_schema.MEASUREMENT_SCHEMA,
@@ -316,7 +322,7 @@ def _with_envelopes(whole: pd.DataFrame, envelopes: pd.DataFrame) -> Iterator[Me
     table = pa.Table.from_pandas(
         envelopes.reset_index(drop=True), schema=_schema_of(envelopes), preserve_index=False
     )
-    rows_by_id = dict(list(whole.groupby("measurement_id", sort=False)))
+    rows_by_id = {str(name): rows for name, rows in whole.groupby("measurement_id", sort=False)}
     try:
         for envelope, count, _ in arrow_schema.envelopes(table):
             rows = rows_by_id.pop(envelope.id, whole.iloc[:0])
@@ -324,9 +330,10 @@ def _with_envelopes(whole: pd.DataFrame, envelopes: pd.DataFrame) -> Iterator[Me
     except RecordError as error:
         raise FrameError(str(error)) from None
     if rows_by_id:
-        raise FrameError(f"measurement_id: {next(iter(rows_by_id))} has no envelope")
+        raise FrameError(f"measurement_id: {next(iter(rows_by_id))!s} has no envelope")
 
 
 def _schema_of(envelopes: pd.DataFrame) -> pa.Schema:
     fields = [one for one in arrow_schema.MEASUREMENT_SCHEMA if one.name in envelopes.columns]
-    return pa.schema(fields, metadata=arrow_schema.MEASUREMENT_SCHEMA.metadata)
+    metadata: Any = arrow_schema.MEASUREMENT_SCHEMA.metadata
+    return pa.schema(fields, metadata=metadata)

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from pathbudget.agents.lake.envelopes import FilePair
 from pathbudget.agents.lake.lines import lake_lines
 from pathbudget.agents.lake.pairs import Question
 from pathbudget.agents.lake.runners import InProcesses, OnDask
+from pathbudget.agents.lake.store import file_pairs
 from pathbudget.agents.store.layout import Layout
 from pathbudget.analysis.budget import PathBudget
 from pathbudget.analysis.path_choice import path_candidates
@@ -39,12 +40,6 @@ from pathbudget.analysis.track import Track
 from pathbudget.sites.catalogue import Tier
 from pathbudget.sites.shipped import shipped_catalogue
 
-REGIONS, SITES, VANTAGES = 6, 8, 2
-BEGIN_NS = 1_772_323_200_000_000_000  # 2026-03-01
-HOUR_NS = 3_600_000_000_000
-DAYS = 10
-SHARES = {"icmp": 0.66, "tcp": 0.17, "tls": 0.17}
-TLS_PARTS = ("connect", "tls_handshake", "setup", "client_compute")
 WORKERS = 2
 
 
@@ -72,12 +67,7 @@ def as_table(lines: Iterable[BudgetLine]) -> Lines:
 
 
 def files_of(folder: Path) -> list[FilePair]:
-    layout = Layout(folder)
-    return [
-        FilePair(path, layout.sample_file(path))
-        for date in layout.dates()
-        for path in layout.files("measurements", date)
-    ]
+    return list(file_pairs(Layout(folder)))
 
 
 @way
@@ -180,38 +170,38 @@ def by_duckdb(folder: Path) -> Lines:
 
 def run(name: str, folder: Path, out: Path) -> None:
     """In a process of its own, so that its children can be told from those of others."""
-    begun, cpu = time.perf_counter(), os.times()
+    begun = time.perf_counter()
     found = WAYS[name](folder)
-    now = os.times()
-    used = sum(now[:4]) - sum(cpu[:4])
-    out.write_bytes(pickle.dumps((time.perf_counter() - begun, used, found)))
+    out.write_bytes(pickle.dumps((time.perf_counter() - begun, found)))
 
 
-def peak_of(process: Any) -> Iterator[int]:
-    """Resident bytes of a process and all its descendants, until it ends."""
+def watch(process: Any) -> tuple[int, float]:
+    """Largest resident bytes of a process with all its descendants, and their CPU seconds."""
     import psutil
 
-    watched = psutil.Process(process.pid)
+    top, largest, used = psutil.Process(process.pid), 0, dict[int, float]()
     while process.is_alive():
-        total = 0
-        for one in [watched, *watched.children(recursive=True)]:
+        resident = 0
+        for one in [top, *top.children(recursive=True)]:
             try:
-                total += one.memory_info().rss
+                resident += one.memory_info().rss
+                used[one.pid] = sum(one.cpu_times()[:2])
             except psutil.Error:
                 continue
-        yield total
-        process.join(0.05)
+        largest = max(largest, resident)
+        process.join(0.1)
+    return largest, sum(used.values())
 
 
 def measure(name: str, folder: Path) -> tuple[float, float, float, Lines]:
     out = folder.parent / f"{name}.pickle"
     process = multiprocessing.get_context("spawn").Process(target=run, args=(name, folder, out))
     process.start()
-    peak = max(peak_of(process), default=0)
+    peak, used = watch(process)
     process.join()
     if process.exitcode:
         raise SystemExit(f"{name}: ended with code {process.exitcode}")
-    seconds, used, found = pickle.loads(out.read_bytes())
+    seconds, found = pickle.loads(out.read_bytes())
     return seconds, used, peak, found
 
 

@@ -60,6 +60,8 @@ class Envelopes:
     floors_ns: Numbers
     """Noise floor of the measuring host, or `NO_FLOOR`."""
     wanted: npt.NDArray[np.bool_]
+    ids: Any
+    """Arrow array of their ids, which rise."""
 
     def present(self) -> list[Measurement]:
         """The groups that have a wanted measurement."""
@@ -105,11 +107,13 @@ def read_envelopes(
         counts=_filled(table.column("sample_count").combine_chunks(), 0),
         floors_ns=_filled(table.column("noise_floor_ns").combine_chunks(), NO_FLOOR),
         wanted=_wanted(table, wanted or Wanted(), repeated),
+        ids=table.column("id").combine_chunks(),
     )
 
 
 def _table(path: Path) -> pa.Table:
     columns = [
+        "id",
         *GROUP_COLUMNS,
         "campaign",
         "started_unix_ns",
@@ -117,7 +121,15 @@ def _table(path: Path) -> pa.Table:
         "options",
         "sample_count",
     ]
-    needed = {"vantage", "target", "probe", "started_unix_ns", "noise_floor_ns", "sample_count"}
+    needed = {
+        "id",
+        "vantage",
+        "target",
+        "probe",
+        "started_unix_ns",
+        "noise_floor_ns",
+        "sample_count",
+    }
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             known = set(file.schema_arrow.names)

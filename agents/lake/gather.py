@@ -33,13 +33,13 @@ def series_by_pair(
     `vantages` are all names in order: a vantage's number is its place there.
     """
     members, floors, renumber = _common(shares)
-    rows, owners = _all_rows(shares, renumber)
+    (sent, values, sequence), owners = _all_rows(shares, renumber)
     order = np.argsort(
         owners.astype(np.uint16) if len(members) < 1 << 16 else owners, kind="stable"
     )
-    sent, values, sequence = (part[order] for part in rows)
+    sent, values = sent[order], values[order]
     ends = np.cumsum(np.bincount(owners, minlength=len(members)))
-    del rows, owners, order
+    del owners
     numbers = {name: i for i, name in enumerate(vantages)}
     by_key: dict[SeriesKey, list[int]] = {}
     for i, member in enumerate(members):
@@ -52,7 +52,7 @@ def series_by_pair(
         for key in keys:
             its = sorted(by_key[key], key=lambda i: numbers[members[i].vantage])
             places = [slice(int(ends[i - 1]) if i else 0, int(ends[i])) for i in its]
-            parts = [_in_time(sent[one], values[one], sequence[one]) for one in places]
+            parts = [_in_time(sent[one], values[one], sequence, order[one]) for one in places]
             names = [numbers[members[i].vantage] for i in its]
             found.append(_series(key, parts, names, max(floors[i] for i in its)))
         yield pair, found
@@ -93,12 +93,15 @@ def _all_rows(
 
 
 def _in_time(
-    sent: Numbers, values: npt.NDArray[np.float64], sequence: Numbers
+    sent: Numbers, values: npt.NDArray[np.float64], sequence: Numbers, rows: Numbers
 ) -> tuple[Numbers, npt.NDArray[np.float64]]:
-    """One vantage in order of time; equal times by sequence, then value (`SeriesBuilder`)."""
+    """One vantage in order of time; equal times by sequence, then value (`SeriesBuilder`).
+
+    `sequence` is of all rows, and `rows` says which are those of the vantage.
+    """
     if (sent[1:] > sent[:-1]).all():
         return sent, values
-    order = np.lexsort((values, sequence, sent))
+    order = np.lexsort((values, sequence[rows], sent))
     return sent[order], values[order]
 
 

@@ -83,7 +83,7 @@ def lake_lines(
     return LakeLines(
         pairs=tuple(sorted(found, key=lambda one: one.pair)),
         envelopes=tuple(envelope for one in stock for envelope in one.envelopes),
-        samples=sum(sum(one.samples.values()) for one in stock),
+        samples=sum(one.samples for one in splits),
         unresolved=frozenset(
             (region, site) for one in splits for region, site, _ in one.unresolved
         ),

@@ -37,7 +37,7 @@ class QuickBudget(PathBudget):
         times, round_trips = self._requests[carriage], self.path.round_trips
         if carriage[1] not in KEPT_OPEN or times.round_trips is not round_trips:
             return False
-        if round_trips.n < FEWEST:
+        if round_trips is None or round_trips.n < FEWEST:
             return False
         if times.one_way is not None and place.direction is not Direction.NETWORK:
             return False

@@ -29,7 +29,7 @@ def records(
         return
     starts = np.concatenate(([0], np.cumsum(known.counts)))
     try:
-        table = pq.read_table(files.measurements).take(pa.array(chosen))
+        table = pq.read_table(files.measurements).take(chosen)
         with pq.ParquetFile(files.samples, page_checksum_verification=True) as file:
             slices = _Slices(file)
             for number, (envelope, count, _) in zip(chosen.tolist(), envelopes(table), strict=True):

@@ -22,6 +22,7 @@ from pathbudget.probes.record import Flag
 PIECE_ROWS = 300_000
 """Row groups are read together until there are as many rows."""
 
+NEEDED = frozenset({"measurement_id", "metric", "sent_unix_ns", "seq", "value_ns"})
 WORDS = ("metric", "mode", "failure_kind", "clock_source", "responder")
 FLAGS = (Flag.CLOCK_STEP, Flag.LATE, Flag.SYN_RETRANSMITTED, Flag.REFUSED, Flag.LOADED)
 """Those that decide where a sample belongs; bit i of `Rows.flags` stands for the i-th."""
@@ -101,13 +102,15 @@ class _Reader:
         self, path: Path, file: pq.ParquetFile, envelopes: Envelopes, vocabulary: Vocabulary
     ) -> None:
         self.path, self.file, self.vocabulary = path, file, vocabulary
-        self.wanted = envelopes.wanted
+        self.wanted, self.ids = envelopes.wanted, envelopes.ids
         self.starts = np.concatenate(([0], np.cumsum(envelopes.counts)))
         self.metadata = file.metadata
         self.columns = {
             self.metadata.schema.column(i).path.partition(".")[0]: i
             for i in range(self.metadata.num_columns)
         }
+        if missing := sorted(NEEDED - set(self.columns)):
+            raise StoreError(f"{path}: no table of this product: it has no column {missing[0]}")
         if (there := self.metadata.num_rows) != self.starts[-1]:
             raise StoreError(f"{path}: damaged: {there} of {self.starts[-1]} samples are there")
 
@@ -158,7 +161,31 @@ class _Reader:
         high = int(np.searchsorted(self.starts, end, side="left"))
         return bool(self.wanted[low:high].any())
 
+    def _check_owners(self, groups: list[int], start: int) -> None:
+        """The smallest and the largest id of each row group must be those of its measurements."""
+        for index in groups:
+            rows = self.metadata.row_group(index).num_rows
+            first, last = np.searchsorted(self.starts, [start, start + rows - 1], side="right") - 1
+            expected = str(self.ids[int(first)]), str(self.ids[int(last)])
+            if rows and self._owners(index) != expected:
+                raise StoreError(
+                    f"{self.path}: damaged: samples of other measurements than {expected[0]} to "
+                    f"{expected[1]} stand in their place"
+                )
+            start += rows
+
+    def _owners(self, index: int) -> tuple[str, str]:
+        statistics = (
+            self.metadata.row_group(index).column(self.columns["measurement_id"]).statistics
+        )
+        if statistics is not None and statistics.has_min_max:
+            return str(statistics.min), str(statistics.max)
+        column = self.file.read_row_group(index, ["measurement_id"]).column(0)
+        names = [str(name) for name in column.to_pylist()]
+        return min(names), max(names)
+
     def _read(self, groups: list[int], start: int) -> Rows:
+        self._check_owners(groups, start)
         known = {name: self._settled(groups, name) for name in (*WORDS, "flags")}
         names = ["sent_unix_ns", "seq", "value_ns", *(n for n, w in known.items() if w is None)]
         table = self.file.read_row_groups(groups, names, use_threads=False)
@@ -184,7 +211,7 @@ class _Reader:
         found: set[str | None] = set()
         for index in groups:
             one = self.metadata.row_group(index).column(column)
-            statistics = one.statistics
+            statistics: Any = one.statistics
             if statistics is None or not statistics.has_null_count:
                 return None
             harmless = name == "flags" and statistics.has_min_max and _harmless(statistics)
@@ -211,7 +238,8 @@ class _Reader:
         numbers = [self.vocabulary.number(word) for word in chunk.dictionary.to_pylist()]
         table = np.array([*numbers, 0], dtype=np.int32)  # -1 is the last: no word
         indices = chunk.indices.fill_null(-1) if chunk.null_count else chunk.indices
-        return table[indices.to_numpy(zero_copy_only=False)]
+        found: Codes = table[indices.to_numpy(zero_copy_only=False)]
+        return found
 
 
 def _harmless(statistics: Any) -> bool:
@@ -237,7 +265,8 @@ def _values(table: pa.Table) -> npt.NDArray[np.float64]:
 def _flags(table: pa.Table) -> npt.NDArray[np.uint8]:
     """One bit for each of `FLAGS` that a row has."""
     parts: list[npt.NDArray[np.uint8]] = []
-    for chunk in table.column("flags").chunks:
+    chunks: list[Any] = table.column("flags").chunks
+    for chunk in chunks:
         marks = np.zeros(len(chunk), dtype=np.uint8)
         words = chunk.flatten().dictionary_encode()
         if len(words):

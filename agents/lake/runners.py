@@ -70,12 +70,13 @@ class OnDask:
 
     def __call__(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Sequence[Result]:
         """As `Runner`."""
-        import dask
+        from dask.base import compute
+        from dask.delayed import delayed
 
         # Packed, because Dask looks into every field of an argument for graphs of its own.
-        jobs = [dask.delayed(_unpacked)(pickle.dumps((work, task))) for task in tasks]
+        jobs = [delayed(_unpacked)(pickle.dumps((work, task))) for task in tasks]
         wish = {} if self._scheduler is None else {"scheduler": self._scheduler}
-        found: Sequence[Result] = dask.compute(*jobs, **wish)
+        found: Sequence[Result] = compute(*jobs, **wish)  # type: ignore[no-untyped-call]
         return found
 
 

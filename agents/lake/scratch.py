@@ -89,7 +89,7 @@ def read_blocks(file: ScratchFile) -> Iterator[Sorted]:
             sent = np.fromfile(source, dtype=np.int64, count=n)
             values = np.fromfile(source, dtype=np.float64, count=n)
             kind = np.int64 if block.is_wide else np.int32
-            sequence = np.fromfile(source, dtype=kind, count=n)
+            sequence = np.fromfile(source, dtype=kind, count=n).astype(np.int64)
             if len(sequence) < n:
                 raise OSError(0, "the scratch file is shorter than what was written", file.path)
             yield Sorted(block.members, block.counts, sent, sequence, values)

@@ -6,6 +6,7 @@ The rules are its own tables; a test holds both against each other on every kind
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +95,7 @@ class Sorter:
         self._parts = parts
         self._all_wanted = bool(envelopes.wanted.all())
         self._by_member: dict[Member, int] = {}
-        self._numbers: Numbers = np.empty(0, dtype=np.int32)
+        self._numbers: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
         """Member by code of group, metric, mode and load; -1 where none is known yet."""
         self._words = 0
         """Number of words that the codes are made for."""
@@ -249,14 +250,15 @@ class Sorter:
         codes += mode * np.int32(2)
         if loaded is not None:
             codes += loaded
-        members = self._numbers[codes]
+        members: Any = self._numbers[codes]
         if len(members) and members.min() < 0:
             new = np.flatnonzero((members < 0) & ~left_out)
             for code in np.unique(codes[new]).tolist():
                 self._numbers[code] = self._member(code)
             members = self._numbers[codes]
         self._note_floors(members, measurement, left_out)
-        return members
+        found: Numbers = members
+        return found
 
     def _make_room(self) -> None:
         """Codes grow with the number of words; then the members get new ones."""

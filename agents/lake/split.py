@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from pathbudget.agents.lake.envelopes import FilePair, Wanted, read_envelopes
 from pathbudget.agents.lake.rows import Vocabulary, rows_of
 from pathbudget.agents.lake.scratch import ScratchFile, ScratchWriter
@@ -38,6 +40,8 @@ class Split:
     floors_ns: list[int]
     unresolved: Counter[tuple[str, str, str]]
     record_probes: set[str]
+    samples: int
+    """How many wanted samples the task read, whether or not they count."""
 
 
 def split(task: SplitTask) -> Split:
@@ -57,4 +61,5 @@ def split(task: SplitTask) -> Split:
         floors_ns=sorter.floors_ns,
         unresolved=sorter.unresolved,
         record_probes=sorter.record_probes,
+        samples=int(np.where(envelopes.wanted, envelopes.counts, 0)[slice(*task.span)].sum()),
     )

@@ -37,16 +37,16 @@ class StoredSamples:
 
     def frame(self) -> pd.DataFrame:
         """All of them as one frame. Raises StoreError."""
-        return _pandas(self._read(lambda scanner: scanner.to_table()))
+        return _pandas(self._read(_to_table))
 
     def count(self) -> int:
         """How many there are. Raises StoreError."""
-        found: int = self._read(lambda scanner: scanner.count_rows())
+        found: int = self._read(_count)
         return found
 
     def batches(self, rows: int = 1_000_000) -> Iterator[pd.DataFrame]:
         """Portions of at most so many rows, one in memory at a time. Raises StoreError."""
-        batches = self._read(lambda scanner: scanner.to_batches(), rows)
+        batches = self._read(_to_batches, rows)
         try:
             for batch in batches:
                 if batch.num_rows:
@@ -111,6 +111,20 @@ def stored_samples(
         words={name: (word,) if isinstance(word, str) else tuple(word)
                for name, word in words.items()},
     )  # fmt: skip
+
+
+def _to_table(scanner: Any) -> pa.Table:
+    found: pa.Table = scanner.to_table()
+    return found
+
+
+def _to_batches(scanner: Any) -> Any:
+    return scanner.to_batches()
+
+
+def _count(scanner: Any) -> int:
+    found: int = scanner.count_rows()
+    return found
 
 
 def _nanoseconds(name: str, moment: datetime | None) -> int | None:

@@ -34,7 +34,7 @@ def block_length(values: Values) -> int:
     slope, level = float(np.abs(lags) @ around), float(around.sum())
     if level <= 0 or slope <= 0:
         return 1
-    length = (2 * slope**2 / (4 / 3 * level**2)) ** (1 / 3) * n ** (1 / 3)
+    length: float = (2 * slope**2 / (4 / 3 * level**2)) ** (1 / 3) * n ** (1 / 3)
     return max(1, min(n // FEWEST_BLOCKS, round(length)))
 
 

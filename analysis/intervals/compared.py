@@ -60,8 +60,8 @@ def round_trips(measurements: Iterable[Measurement]) -> dict[Pair, Track]:
         if not key.loaded:
             by_pair.setdefault((key.region, key.site), []).append(series)
     found: dict[Pair, Track] = {}
-    for pair, series in by_pair.items():
-        track = path_candidates(series)[0].round_trips
+    for pair, every in by_pair.items():
+        track = path_candidates(every)[0].round_trips
         if track is not None:
             found[pair] = track
     return found

@@ -47,6 +47,7 @@ class Comparison:
     first: Estimate
     second: Estimate
     difference: float
+    """NaN where both are lost."""
     low: float
     high: float
     """Infinite where the data sets no limit."""
@@ -85,13 +86,14 @@ def compare(
     together = _overlap(track_a, track_b) >= TOGETHER
     shared = _shared(first, second, a.value, b.value) if together else 0.0
     low, high = _interval(a, b, shared)
+    difference = math.nan if math.isinf(a.value) and math.isinf(b.value) else b.value - a.value
     known = math.isfinite(a.value) and math.isfinite(b.value)
     return Comparison(
         p=p,
         confidence=confidence,
         first=a,
         second=b,
-        difference=_less(b.value, a.value),
+        difference=difference,
         low=low,
         high=high,
         relative=(b.value - a.value) / a.value if known and a.value > 0 else None,
@@ -111,12 +113,11 @@ def superiority(first: Values, second: Values) -> float:
 
 
 def _interval(a: Estimate, b: Estimate, shared: float) -> tuple[float, float]:
-    difference = _less(b.value, a.value)
+    if math.isinf(a.value) or math.isinf(b.value):
+        return _lost(a, b)
     down = _reach(_less(b.value, b.low), _less(a.high, a.value), shared)
     up = _reach(_less(b.high, b.value), _less(a.value, a.low), shared)
-    if math.isinf(difference):
-        return _lost(a, b)
-    return difference - down, difference + up
+    return b.value - a.value - down, b.value - a.value + up
 
 
 def _lost(a: Estimate, b: Estimate) -> tuple[float, float]:

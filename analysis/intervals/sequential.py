@@ -43,8 +43,8 @@ def one_look_confidence(size: float, p: float, confidence: float = 0.95) -> floa
     and correlated samples.
     """
     least, most = _counts(max(1.0, size), p, confidence)
-    below = float(special.bdtr(max(0.0, least), size, p)) if least >= 0 else 0.0
-    above = float(special.bdtrc(most - 1, size, p)) if most <= size else 0.0
+    below = 0.0 if least < 0 else float(special.betainc(size - least, least + 1, 1 - p))
+    above = 0.0 if most > size else float(special.betainc(most, size - most + 1, p))
     tails = [tail for tail in (below, above) if tail > 0]
     return 1 - 2 * min(tails, default=(1 - confidence) / 20)
 

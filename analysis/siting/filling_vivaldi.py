@@ -78,7 +78,9 @@ def _learned(known: Known) -> _Space:
         force = apart * (pull / length)[:, None]
         size = FIRST_STEP * median * (1 - step / STEPS)
         by_place.move(_summed(force, rows, ends, len(heights)), size)
-        total = np.bincount(rows, pull, len(heights)) + np.bincount(ends, pull, len(heights))
+        total = np.zeros(len(heights))
+        np.add.at(total, rows, pull)
+        np.add.at(total, ends, pull)
         by_height.move(total, 0.3 * size)
         np.maximum(heights, 0, out=heights)
     return _Space(places[:regions], places[regions:], heights[:regions], heights[regions:], median)

@@ -75,7 +75,7 @@ def _loss(
             after_ms=finite_ms(float(scene.cost[row, column])),
             filled=bool(scene.filled[row, column]),
         )
-        for row in np.flatnonzero(now[1][:, lost] > 0)
+        for row in map(int, np.flatnonzero(now[1][:, lost] > 0))
         for column in np.flatnonzero(after[row])
     ]
     gone = [int(row) for row in np.flatnonzero(after.sum(axis=1) < 1 - 1e-6)]

@@ -136,4 +136,5 @@ def _fixed(scene: Scene, wishes: Wishes, answers: list[Answer]) -> dict[Columns,
 
 def _whole(shares: Matrix) -> Matrix:
     total = shares.sum(axis=1, keepdims=True)
-    return np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+    whole: Matrix = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+    return whole

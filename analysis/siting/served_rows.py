@@ -34,7 +34,7 @@ def nearest(scene: Scene, found: Answer) -> list[int | None]:
     """Site of each row; covering sends a row that none covers to the cheapest all the same."""
     cost = scene.cost[:, list(found.columns)]
     cheapest = [found.columns[int(one)] for one in np.argmin(cost, axis=1)]
-    possible = np.isfinite(cost).any(axis=1)
+    possible = [bool(np.isfinite(row).any()) for row in cost]
     return [
         (cheapest[row] if possible[row] else None) if site is None else site
         for row, site in enumerate(found.assignment)

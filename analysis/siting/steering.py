@@ -24,11 +24,11 @@ def given_shares(scene: Scene, wishes: Wishes, columns: Columns) -> Matrix:
     What sites outside the choice answered goes to the chosen ones in proportion to their shares. A
     row of which nothing is known for these sites goes to the cheapest of them.
     """
-    shares = np.zeros(scene.value.shape)
+    shares: Matrix = np.zeros(scene.value.shape)
     chosen = list(columns)
     shares[:, chosen] = steering_shares(scene, wishes)[:, chosen]
     total = shares.sum(axis=1, keepdims=True)
-    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+    np.divide(shares, total, out=shares, where=total > 0)
     for row in np.flatnonzero(total[:, 0] <= 0):
         cost = scene.cost[row, chosen]
         if np.isfinite(cost).any():

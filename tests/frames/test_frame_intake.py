@@ -122,7 +122,7 @@ def test_any_index_will_do() -> None:
     assert list(measurements_of(shuffled)) == list(measurements_of(frame()))
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no metric": ({"metric": None}, "metric: missing"),
     "no place": ({"region": None}, "region or vantage: missing"),
     "no time": ({"sent": None}, "sent or sent_unix_ns: missing"),
@@ -147,7 +147,7 @@ WRONG = {
     ),
     "no dates": ({"sent": ["2026-03-01"] * 3}, "sent: no times; pd.to_datetime"),
     "a lost time": (
-        {"sent": pd.to_datetime(["2026-03-01", None, "2026-03-01"], utc=True)},
+        {"sent": pd.to_datetime(["2026-03-01", "", "2026-03-01"], utc=True)},
         "sent: row 1 has no time",
     ),
     "seconds": (
