@@ -198,7 +198,7 @@ def test_events_and_incidents_of_routes() -> None:
         ({"latitude": ["x", 1]}, "regions.latitude: row 0 is 'x', no number"),
         ({"longitude": [None, 1]}, "regions.longitude: row 0 has none"),
         ({"name": ["eu", "eu"]}, "regions.name: row 1 repeats 'eu'"),
-        ({"wieght": [1, 1]}, "regions.wieght: unknown column; known: name, latitude"),
+        ({"weigh_": [1, 1]}, "regions.weigh_: unknown column; known: name, latitude"),
         ({"weight": [1, -1]}, "regions.weight: row 1 is -1; expected 0 to inf"),
     ],
     ids=lambda value: None if isinstance(value, dict) else value.split(":")[0],
