@@ -115,8 +115,8 @@ def superiority(first: Values, second: Values) -> float:
 def _interval(a: Estimate, b: Estimate, shared: float) -> tuple[float, float]:
     if math.isinf(a.value) or math.isinf(b.value):
         return _lost(a, b)
-    down = _reach(_less(b.value, b.low), _less(a.high, a.value), shared)
-    up = _reach(_less(b.high, b.value), _less(a.value, a.low), shared)
+    down = _reach(b.value - b.low, a.high - a.value, shared)
+    up = _reach(b.high - b.value, a.value - a.low, shared)
     return b.value - a.value - down, b.value - a.value + up
 
 
@@ -131,10 +131,6 @@ def _reach(one: float, other: float, shared: float) -> float:
     if math.isinf(one) or math.isinf(other):
         return math.inf
     return math.sqrt(max(0.0, one**2 + other**2 - 2 * shared * one * other))
-
-
-def _less(a: float, b: float) -> float:
-    return 0.0 if math.isinf(a) and math.isinf(b) else a - b
 
 
 def _shared(first: Distribution, second: Distribution, q_a: float, q_b: float) -> float:

@@ -11,19 +11,26 @@ from pathbudget.analysis.mixture import Part, mixture_estimate
 from pathbudget.analysis.quantiles import interval_ranks, widened_ranks
 from pathbudget.analysis.track import Track
 
-CAMPAIGNS = 600
-ERROR = 2.6 * (0.95 * 0.05 / CAMPAIGNS) ** 0.5
-"""Of a share of 95 %, at 99 %: 2.3 %."""
+CAMPAIGNS = 400
+CASES = ((0.0, 0.5), (0.0, 0.95), (0.6, 0.5), (0.8, 0.95))
+"""Correlation of neighbours, and the quantile."""
+LEAST, MOST = 0.93, 0.966
+"""Mean share of intervals that hold the truth: 1,600 of them scatter by 0.55 %."""
 
 
-@pytest.mark.parametrize(("r", "p"), [(0.0, 0.5), (0.0, 0.95), (0.6, 0.5), (0.8, 0.95)])
-def test_intervals_hold_the_truth_in_95_of_100(r: float, p: float) -> None:
-    """A fifth narrower or wider they would not: 88 and 98 % are what normal errors give then."""
-    rows = autoregressive(np.random.default_rng([21, round(10 * r)]), CAMPAIGNS, 1000, r)
-    estimates = [one.estimate(p, 0.95) for one in distributions(rows)]
-    assert abs(held(estimates, truth(p)) - 0.955) < ERROR
-    assert held(estimates, truth(p), 0.8) < 0.955 - ERROR
-    assert held(estimates, truth(p), 1.25) > 0.955 + 0.6 * ERROR
+def test_intervals_hold_the_truth_in_95_of_100() -> None:
+    """Were they a fifth narrower or a quarter wider, they would not."""
+    seen: dict[float, list[float]] = {1.0: [], 0.8: [], 1.25: []}
+    for r, p in CASES:
+        rows = autoregressive(np.random.default_rng([21, round(10 * r)]), CAMPAIGNS, 1000, r)
+        estimates = [one.estimate(p, 0.95) for one in distributions(rows)]
+        for stretch, shares in seen.items():
+            shares.append(held(estimates, truth(p), stretch))
+    assert LEAST < np.mean(seen[1.0]) < MOST
+    assert min(seen[1.0]) > 0.91
+    assert max(seen[1.0]) < 0.985
+    assert np.mean(seen[0.8]) < LEAST - 0.01
+    assert np.mean(seen[1.25]) > MOST
 
 
 def test_what_repeats_every_day_is_no_chance() -> None:
@@ -63,8 +70,8 @@ def test_bursts_of_losses_count_as_bursts() -> None:
 def test_a_mixture_holds_the_truth_too() -> None:
     """90 % of one mode, 10 % of one twice as slow that a fifth of the samples are of."""
     rng = np.random.default_rng(24)
-    warm = autoregressive(rng, 300, 1000, 0.6)
-    cold = 2 * autoregressive(rng, 300, 200, 0.0)
+    warm = autoregressive(rng, 200, 1000, 0.6)
+    cold = 2 * autoregressive(rng, 200, 200, 0.0)
     z = np.log(np.linspace(20, 80, 60001) / 20) / 0.3
     share = 0.9 * special.ndtr(z) + 0.1 * special.ndtr(z - np.log(2) / 0.3)
     p95 = float(np.linspace(20, 80, 60001)[np.searchsorted(share, 0.95)])
@@ -78,7 +85,7 @@ def test_a_mixture_holds_the_truth_too() -> None:
         )
         for a, b in zip(warm, cold, strict=True)
     ]
-    assert 0.92 < held(estimates, p95) < 0.985
+    assert 0.905 < held(estimates, p95) < 0.99
 
 
 def test_independent_samples_get_the_exact_order_statistics() -> None:

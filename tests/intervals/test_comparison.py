@@ -20,7 +20,7 @@ def compared(a: Values, b: Values, p: float = 0.5) -> Comparison:
 
 def test_the_difference_is_held() -> None:
     rng = np.random.default_rng(61)
-    first, second = (autoregressive(rng, 200, 800, 0.5) for _ in range(2))
+    first, second = (autoregressive(rng, 120, 800, 0.5) for _ in range(2))
     found = [compared(a, 1.1 * b) for a, b in zip(first, second, strict=True)]
     held = np.mean([one.low <= 0.1 * truth(0.5) <= one.high for one in found])
     assert 0.91 <= held <= 0.995

@@ -19,7 +19,7 @@ def sketch_of(values: list[float], error: float = 0.01) -> Sketch:
     return made
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(TIMES, st.floats(0.01, 0.99), st.sampled_from([0.005, 0.01, 0.05]))
 def test_quantiles_are_within_the_stated_error(values: list[float], p: float, error: float) -> None:
     exact = sorted(values)[max(1, math.ceil(p * len(values) - 1e-9)) - 1]
@@ -27,7 +27,7 @@ def test_quantiles_are_within_the_stated_error(values: list[float], p: float, er
     assert found == exact if exact in (0.0, math.inf) else abs(found / exact - 1) <= error + 1e-9
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(TIMES, TIMES)
 def test_merged_sketches_are_the_sketch_of_all(first: list[float], second: list[float]) -> None:
     merged = sketch_of(first)
@@ -37,7 +37,7 @@ def test_merged_sketches_are_the_sketch_of_all(first: list[float], second: list[
     assert merged.to_bytes() == whole.to_bytes() == other_way.to_bytes()
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(TIMES)
 def test_bytes_are_read_back(values: list[float]) -> None:
     made = sketch_of(values)
