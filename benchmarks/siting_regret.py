@@ -64,14 +64,15 @@ def worlds(folder: Path) -> Iterator[World]:
     yield World("azure, coordinates unknown", truth, tail_of(truth))
     truth = planetlab(folder)
     yield World("planetlab", truth, tail_of(truth))
-    for name, history in (("seattle", seattle(folder)), ("ibm", ibm(folder))):
+    weeks, cities = ibm(folder)
+    for name, history, spots in (("seattle", seattle(folder), None), ("ibm", weeks, cities)):
         with np.errstate(all="ignore"):
             middle = np.full(history.shape[1:], np.nan)
             some = ~np.isnan(history).all(axis=0)
             middle[some] = np.nanmedian(history[:, some], axis=0)
         np.fill_diagonal(middle, np.nan)
-        yield World(name, middle, history_of(history, LEFT))
-        yield World(f"{name}-single", middle, history_of(history, 1))
+        yield World(name, middle, history_of(history, LEFT), spots)
+        yield World(f"{name}-single", middle, history_of(history, 1), spots)
     truth = aptos(folder)
     yield World("aptos", truth, tail_of(truth))
 
@@ -133,17 +134,23 @@ def seattle(folder: Path) -> Matrix:
     return np.where(history > 0, history, np.nan)
 
 
-def ibm(folder: Path) -> Matrix:
-    """Weeks x 10 x 10 between regions (their zones were renamed, so they are left out)."""
+def ibm(folder: Path) -> tuple[Matrix, tuple[tuple[float, float], ...]]:
+    """Weeks x 10 x 10 between regions (their zones were renamed, so they are left out), and where
+    the regions are.
+    """
     weeks: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     with gzip.open(folder / "ibm_cloud_weekly_2023_2026.csv.gz", "rt") as file:
         for row in csv.DictReader(file):
             if row["kind"] == "region" and row["avg_ms"]:
                 weeks[row["window_end"]][row["src"], row["dst"]] = float(row["avg_ms"])
     names = sorted({name for week in weeks.values() for pair in week for name in pair})
-    return np.array(
+    history = np.array(
         [[[week.get((a, b), np.nan) for b in names] for a in names] for week in weeks.values()]
     )
+    known = folder.parent / "sites" / "cloud_regions" / "ibm_regions.json"
+    places = json.loads(known.read_text("utf-8")).values()
+    spots = {one["location"]: (one["latitude"], one["longitude"]) for one in places}
+    return history, tuple(spots[name] for name in names)
 
 
 def aptos(folder: Path) -> Matrix:
@@ -166,7 +173,7 @@ class Tally:
     blind: list[float]
     """Regret without any filling: measured pairs alone."""
     sampling: list[float]
-    """Regret with no pair hidden, by the values of what samples are left: what noise alone costs."""
+    """Regret with no pair hidden, by the values of what is left: what noise alone costs."""
     errors: dict[str, list[float]]
     """Median relative error at the hidden pairs, by model; of the chosen one under ``chosen``."""
     inside: list[float]
@@ -190,8 +197,9 @@ def trial(world: World, rng: np.random.Generator, tally: Tally) -> None:
     regions = order[len(sites) :][:MOST_REGIONS]
     truth = world.truth[np.ix_(regions, sites)]
     hidden = rng.random(truth.shape) < HIDDEN_PAIRS
-    scene = seen(world, regions, sites, hidden, rng)
-    every = seen(world, regions, sites, np.zeros_like(hidden), rng)
+    weights = rng.lognormal(0, 1, len(regions))
+    scene = seen(world, (regions, sites), hidden, weights, rng)
+    every = seen(world, (regions, sites), np.zeros_like(hidden), weights, rng)
     every = dataclasses.replace(every, high=every.value, low=every.value)
     filling = filled(scene, tally, truth)
     for k in SIZES:
@@ -207,13 +215,13 @@ def trial(world: World, rng: np.random.Generator, tally: Tally) -> None:
 
 def seen(
     world: World,
-    regions: npt.NDArray[np.intp],
-    sites: npt.NDArray[np.intp],
+    nodes: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
     hidden: npt.NDArray[np.bool_],
+    weights: Matrix,
     rng: np.random.Generator,
 ) -> Scene:
-    """What is left of the measurements, as lines with intervals."""
-    weights = rng.lognormal(0, 1, len(regions))
+    """What is left of the measurements, as lines with intervals; `nodes` are regions and sites."""
+    regions, sites = nodes
     rows = tuple(
         Row(
             RegionInfo(name=f"r{i}", title="", weight=float(w), vantages=(), **place(world, node)),
@@ -303,9 +311,11 @@ def complete(truth: Matrix) -> npt.NDArray[np.intp]:
 def line(name: str, tally: Tally) -> str:
     """One line of the table."""
     regret = np.array(tally.regret)
+    regret = regret[~np.isnan(regret)]
     error = {one: f"{np.median(values):.1%}" for one, values in tally.errors.items()}
     cells = [
         name,
+        f"{len(regret)} of {len(tally.regret)}",
         f"{np.median(regret):.1%}",
         f"{regret.mean():.1%}",
         f"{np.quantile(regret, 0.9):.1%}",
@@ -328,17 +338,17 @@ def main() -> None:
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
     print(
-        "| matrix | regret: median | mean | 90 % | unfilled | no pair hidden | filled pairs off by | Vivaldi "
-        "| floor | in interval |"
+        "| matrix | choices | regret: median | mean | 90 % | unfilled | no pair hidden "
+        "| filled pairs off by | Vivaldi | floor | in interval |"
     )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     every: list[float] = []
     for world in worlds(asked.data):
         if asked.only in world.name:
             tally = run(world, asked.trials, asked.seed)
             every += tally.regret
             print(line(world.name, tally), flush=True)
-    print(f"\nall {len(every)} choices: median regret {np.median(every):.2%}")
+    print(f"\nall {len(every)} choices: median regret {np.nanmedian(every):.2%}")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,8 @@ def decide(
     if best.unserved_weight > 1 - 1e-9 and wishes.objective is not Aim.COVERING:
         return changed(empty, clashes=(words.nobody_served(scene),))
     decision = _described(scene, wishes, program, best, empty)
+    if decision.steering is not None and program.aim is Aim.P_MEDIAN:
+        decision = changed(decision, value=decision.steering.value_ms)
     decision = changed(decision, failover=failover_of(scene, wishes, program, best, solver))
     return _compared(scene, program, found, decision) if robust else decision
 

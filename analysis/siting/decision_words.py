@@ -63,7 +63,10 @@ def notes(scene: Scene, wishes: Wishes) -> tuple[str, ...]:
             + ("." if scene.filling is not None else " (--fill guesses them, with its error).")
         )
     if wishes.steering:
-        found.append("Who is answered by which site is given, not chosen (steering file).")
+        found.append(
+            "Who is answered by which site is given, not chosen. Sites are chosen as if a region "
+            "went wholly to the one that answers it most; the mean is that of the shares."
+        )
     if scene.left_out:
         verb = "was" if len(scene.left_out) == 1 else "were"
         found.append(f"{listing(scene.left_out)} {verb} not measured, so no candidate.")

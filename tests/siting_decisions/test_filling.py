@@ -1,0 +1,154 @@
+"""Filled pairs: learned from the others, with the error they really have."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pathbudget.analysis.siting.filling import (
+    Filling,
+    applicable,
+    error_of,
+    fill,
+    residuals_of,
+)
+from pathbudget.analysis.siting.filling_fibre import floor_times_inflation, zones
+from pathbudget.analysis.siting.filling_known import Known, floors_between, known_of
+from pathbudget.analysis.siting.filling_vivaldi import vivaldi
+from pathbudget.sites.geodesy import distance_km, floor_rtt_ms
+
+Matrix = npt.NDArray[np.float64]
+Globe = Callable[[int, int, int], tuple[Matrix, Matrix, Matrix]]
+
+
+def hidden_third(globe: Globe, seed: int = 3) -> tuple[Known, Matrix, npt.NDArray[np.bool_]]:
+    truth, here, there = globe(24, 12, seed)
+    hidden = np.random.default_rng(seed).random(truth.shape) < 0.3
+    return known_of(np.where(hidden, np.nan, truth), here, there), truth, hidden
+
+
+def test_great_circles_are_the_geodesic_within_a_percent() -> None:
+    a, b = np.array([[50.1, 8.7], [-33.9, 151.2]]), np.array([[40.7, -74.0], [1.35, 103.8]])
+    for i, here in enumerate(a):
+        for j, there in enumerate(b):
+            exact = floor_rtt_ms(distance_km(*here, *there))
+            assert floors_between(a, b)[i, j] == pytest.approx(exact, rel=0.006)
+
+
+def test_the_inflation_of_zones_is_learned_and_its_error_is_told(measured_globe: Globe) -> None:
+    known, truth, hidden = hidden_third(measured_globe)
+    filling = fill(known)
+    assert isinstance(filling, Filling)
+    assert set(np.flatnonzero(filling.filled)) <= set(np.flatnonzero(hidden))
+    there = filling.filled
+    off = np.abs(filling.values - truth)[there] / truth[there]
+    assert np.median(off) < 0.06
+    assert filling.error.median == pytest.approx(np.median(off), abs=0.03)
+    inside = (filling.low <= truth) & (truth <= filling.high)
+    assert inside[there].mean() >= 0.9
+    assert (filling.low <= filling.values)[there].all()
+    assert (filling.values <= filling.high)[there].all()
+    errors = {one.model: one.median for one in filling.errors}
+    assert set(errors) == set(applicable(known))
+    assert filling.error.median < errors["light floor x inflation"]
+    assert filling.error.median < errors["Vivaldi 3-D + height"]
+
+
+def test_no_pair_is_predicted_from_itself() -> None:
+    """Cross-validation of pure noise finds noise: a leak would look like skill."""
+    rng = np.random.default_rng(1)
+    costs = rng.lognormal(4, 0.5, (12, 12))
+    error = error_of("noise", Known(costs), residuals_of(Known(costs), vivaldi))
+    assert error.median > 0.25
+
+
+def test_few_samples_of_a_pair_count_by_their_number(measured_globe: Globe) -> None:
+    known, truth, _ = hidden_third(measured_globe)
+    at = next(zip(*np.nonzero(~np.isnan(known.costs)), strict=True))
+    costs, scarce = known.costs.copy(), np.zeros(known.costs.shape)
+    costs[at] = 3 * truth[at]  # one unlucky sample
+    found = []
+    for samples in (1.0, 50.0):
+        scarce[at] = samples
+        odd = Known(costs, known.floors, known.region_floors, known.site_floors)
+        filling = fill(odd, ["node terms + s x fibre"], scarce=scarce)
+        assert isinstance(filling, Filling)
+        assert filling.filled[at]
+        found.append(float(filling.values[at]))
+    assert truth[at] < found[0] < found[1] < 3 * truth[at] * 1.0001
+    assert found[1] > 2.7 * truth[at]
+
+
+def test_places_without_pairs_are_left_open_and_counted(measured_globe: Globe) -> None:
+    known, _, _ = hidden_third(measured_globe)
+    costs = known.costs.copy()
+    costs[0] = np.nan
+    filling = fill(Known(costs), ["Vivaldi 3-D + height"])
+    assert isinstance(filling, Filling)
+    assert np.isnan(filling.values[0]).all()
+    assert filling.not_filled == costs.shape[1]
+
+
+def test_too_little_to_learn_from_is_refused_in_words() -> None:
+    costs = np.full((3, 3), np.nan)
+    costs[0, 0] = 5.0
+    assert fill(Known(costs)) == "1 pair is known; at least 12 are needed to learn from."
+
+
+def test_models_of_light_want_coordinates_of_every_place(measured_globe: Globe) -> None:
+    known, _, _ = hidden_third(measured_globe)
+    spots = np.zeros((24, 2)), np.full((12, 2), np.nan)
+    assert not known_of(known.costs, *spots).has_places
+    assert "inflation by region pair" not in applicable(known_of(known.costs, *spots))
+    with pytest.raises(ValueError, match="coordinates"):
+        zones(Known(known.costs))
+
+
+def test_nothing_is_quicker_than_light(measured_globe: Globe) -> None:
+    known, _, _ = hidden_third(measured_globe)
+    assert known.floors is not None
+    assert (zones(known) >= known.floors - 1e-9).all()
+    assert (floor_times_inflation(known) >= known.floors - 1e-9).all()
+
+
+def test_the_same_pairs_give_the_same_filling(measured_globe: Globe) -> None:
+    truth, _, _ = measured_globe(8, 6, 2)
+    known = Known(np.where(np.eye(8, 6) > 0, np.nan, truth))
+    names = ["Vivaldi + region pairs", "low-rank completion"]
+    once, again = fill(known, names), fill(known, names)
+    assert isinstance(once, Filling)
+    assert isinstance(again, Filling)
+    assert np.array_equal(once.values, again.values, equal_nan=True)
+
+
+@pytest.mark.needs("data")
+def test_hidden_pairs_between_real_clouds(shared_data: Path) -> None:
+    """30 % of the pairs of 50 cloud regions hidden: better than both baselines."""
+    folder = shared_data / "rtt_matrix"
+    with (folder / "azure_p50_2026.csv").open(encoding="utf-8") as file:
+        (_, *names), *lines = list(csv.reader(file))
+    places = json.loads((folder / "azure_region_coordinates.json").read_text("utf-8")).values()
+    spots = {one["displayName"]: (one["lat"], one["lon"]) for one in places}
+    table = {row[0]: row[1:] for row in lines}
+    rows, columns = names[::2], names[1::2]
+    rows = [name for name in rows if name in table]
+    truth = np.array([[float(table[a][names.index(b)] or "nan") for b in columns] for a in rows])
+    hidden = np.random.default_rng(5).random(truth.shape) < 0.3
+    here, there = (np.array([spots[name] for name in part]) for part in (rows, columns))
+    known = known_of(np.where(hidden, np.nan, truth), here, there)
+    filling = fill(known, ["inflation by region pair"])
+    assert isinstance(filling, Filling)
+    test = filling.filled & ~np.isnan(truth)
+
+    def off(predicted: Matrix) -> float:
+        return float(np.median((np.abs(predicted - truth) / truth)[test]))
+
+    assert off(filling.values) < 0.06
+    assert off(filling.values) < 0.75 * off(vivaldi(known))
+    assert off(filling.values) < 0.4 * off(floor_times_inflation(known))
+    inside = (filling.low <= truth) & (truth <= filling.high)
+    assert 0.9 <= inside[test].mean() <= 1.0
