@@ -37,16 +37,20 @@ class RequestTimes:
     is_warm: bool = False
 
     def distribution(self, direction: Direction, extra_round_trips: int) -> Distribution:
-        """Distribution of one budget term.
+        """Distribution of one budget term."""
+        return distribution_of(self.track(direction, extra_round_trips))
+
+    def track(self, direction: Direction, extra_round_trips: int) -> Track:
+        """One budget term of every request.
 
         ingress = set-up + RTT / 2 + extra RTTs, egress = RTT / 2, network = both, per request.
         RTT / 2 is the symmetric split: half of the constant part and half of its variation. Where a
         reflector measured the directions, theirs stands in its place.
         """
         if self.one_way is not None and direction is Direction.EGRESS:
-            return distribution_of(self.one_way.reverse)
+            return self.one_way.reverse
         if self.one_way is not None and direction is Direction.INGRESS:
-            return distribution_of(self._ingress(self.one_way.forward, extra_round_trips))
+            return self._ingress(self.one_way.forward, extra_round_trips)
         one_way = self.round_trips.values_ns / 2
         total = one_way.copy()
         if direction is not Direction.EGRESS:
@@ -55,8 +59,7 @@ class RequestTimes:
                 total += self.round_trips.values_ns
         if direction is Direction.NETWORK:
             total += one_way
-        track = Track(self.round_trips.sent_unix_ns, total, self.round_trips.vantages)
-        return distribution_of(track)
+        return Track(self.round_trips.sent_unix_ns, total, self.round_trips.vantages)
 
     def _ingress(self, forward: Track, extra_round_trips: int) -> Track:
         """Set-up, one way there, extra round trips; warm requests are made by the packets."""

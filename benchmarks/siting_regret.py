@@ -224,7 +224,14 @@ def seen(
     regions, sites = nodes
     rows = tuple(
         Row(
-            RegionInfo(name=f"r{i}", title="", weight=float(w), vantages=(), **place(world, node)),
+            RegionInfo(
+                name=f"r{i}",
+                title="",
+                weight=float(w),
+                vantages=(),
+                latitude=place(world, node)[0],
+                longitude=place(world, node)[1],
+            ),
             "t",
             1.0,
             None,
@@ -240,7 +247,8 @@ def seen(
             price_per_month=None,
             capacity=None,
             targets=(),
-            **place(world, node),
+            latitude=place(world, node)[0],
+            longitude=place(world, node)[1],
         )
         for j, node in enumerate(sites)
     )
@@ -253,17 +261,17 @@ def seen(
     return scene
 
 
-def place(world: World, node: int) -> dict[str, float | None]:
-    """Coordinates of a node."""
-    latitude, longitude = (None, None) if world.spots is None else world.spots[node]
-    return {"latitude": latitude, "longitude": longitude}
+def place(world: World, node: int) -> tuple[float, float] | tuple[None, None]:
+    """Latitude and longitude of a node."""
+    return (None, None) if world.spots is None else world.spots[node]
 
 
 def full(scene: Scene, truth: Matrix) -> Scene:
     """The scene with everything known exactly."""
     known = empty_scene(scene.rows, scene.sites, 50.0)
     for i, j in zip(*np.nonzero(~np.isnan(truth)), strict=True):
-        put(known, (int(i), int(j)), (truth[i, j], truth[i, j], truth[i, j]), 1)
+        exact = float(truth[i, j])
+        put(known, (int(i), int(j)), (exact, exact, exact), 1)
     return known
 
 
@@ -331,7 +339,7 @@ def line(name: str, tally: Tally) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)

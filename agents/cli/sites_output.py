@@ -272,10 +272,6 @@ def _print_assignments(rows: Sequence[Served]) -> None:
         cells.show(f"and {len(rows) - MOST_ROWS} more (--format csv has all).")
 
 
-def _ends(row: Served) -> tuple[float | None, ...]:
-    return row.value_ms, row.low_ms, row.high_ms
-
-
 def _interval(row: Served, mark: str) -> str:
     if row.low_ms is None and row.high_ms is None:
         return cells.UNKNOWN

@@ -32,11 +32,12 @@ class CountedDistribution(Distribution):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """A track by vantage and in order of time, cut into cells of one bin and one stratum each."""
+class Cells:
+    """Where the samples of a track stand: by vantage, in order of time within each, in cells of one
+    bin and one stratum. Tracks of the same requests share them.
+    """
 
     timeline: Timeline
-    values_ns: Values
     starts: Numbers
     """First sample of each cell."""
     sizes: Numbers
@@ -44,6 +45,17 @@ class Counted:
     vantages: Numbers
     strata: Numbers
     """Of each cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The values of a track in their cells."""
+
+    cells: Cells
+    values_ns: Values
+    """By vantage and in order of time."""
+    neighbours: float = 0.0
+    """Correlation of neighbours about the median, in standard errors."""
     known: dict[float, Scatter] = field(default_factory=dict[float, Scatter])
 
     def scatter(self, q: float) -> Scatter:
@@ -54,42 +66,42 @@ class Counted:
         return found
 
     def _counted(self, q: float) -> Scatter:
-        below = self.values_ns <= q
-        hits = np.add.reduceat(below, self.starts, dtype=np.int64)
-        n, bins = len(below), len(self.timeline.starts)
-        means = self._means(hits, self.strata)
-        squares = hits * (1 - means) ** 2 + (self.sizes - hits) * means**2
+        below, cells, timeline = self.values_ns <= q, self.cells, self.cells.timeline
+        hits = np.add.reduceat(below, cells.starts, dtype=np.int64)
+        n, bins = len(below), len(timeline.starts)
+        means = self._means(hits, cells.strata)
+        squares = hits * (1 - means) ** 2 + (cells.sizes - hits) * means**2
         within, error = float(squares.sum()), self._error(squares)
-        off = hits - self.sizes * self._means(hits, self.vantages)
-        groups = 0 if self.timeline.strata is None else len(self.timeline.strata.counts)
+        off = np.bincount(cells.bins, hits - cells.sizes * self._means(hits, cells.vantages), bins)
+        groups = 0 if timeline.strata is None else len(timeline.strata.counts)
         alike = self._neighbours(below, hits, means) / error if error > 0 else 0.0
         return Scatter(
             share=int(hits.sum()) / n,
-            slow=self.timeline.cosines
-            @ np.bincount(self.bins, off, minlength=bins)
-            * (math.sqrt(bins) / n),
-            scales=self.timeline.scales,
+            slow=timeline.cosines @ off * (math.sqrt(bins) / n),
+            scales=timeline.scales,
             independent=within / max(1, n - groups) / n,
-            neighbours=max(self.timeline.neighbours, alike),
+            neighbours=max(self.neighbours, alike),
         )
 
     def _means(self, hits: Numbers, groups: Numbers) -> Values:
         """For every cell the share of hits in its group."""
-        shares: Values = np.bincount(groups, hits) / np.bincount(groups, self.sizes)
+        shares: Values = np.bincount(groups, hits) / np.bincount(groups, self.cells.sizes)
         return shares[groups]
 
     def _error(self, squares: Values) -> float:
         """Standard error of the sum of the products of independent neighbours."""
-        by_stratum = np.bincount(self.strata, squares) ** 2 / np.bincount(self.strata, self.sizes)
+        strata = self.cells.strata
+        by_stratum = np.bincount(strata, squares) ** 2 / np.bincount(strata, self.cells.sizes)
         return math.sqrt(float(by_stratum.sum()))
 
     def _neighbours(self, below: npt.NDArray[np.bool_], hits: Numbers, means: Values) -> float:
         """Sum of the products of neighbours, each less the mean of its stratum."""
-        first = below[self.starts].astype(np.int64)
-        last = below[self.starts + self.sizes - 1].astype(np.int64)
+        starts, sizes = self.cells.starts, self.cells.sizes
+        first = below[starts].astype(np.int64)
+        last = below[starts + sizes - 1].astype(np.int64)
         both = np.count_nonzero(below[1:] & below[:-1]) - int(last[:-1] @ first[1:])
         inside = both + float(
-            (means * means * (self.sizes - 1) - means * (2 * hits - first - last)).sum()
+            (means * means * (sizes - 1) - means * (2 * hits - first - last)).sum()
         )
         return inside + float((last[:-1] - means[:-1]) @ (first[1:] - means[1:]))
 
@@ -109,14 +121,18 @@ class CountedTimeline(Timeline):
         return self.counted.scatter(sys.float_info.max if overflows else before)
 
 
-def counted_distribution(track: Track) -> Distribution:
-    """`distribution_of` a track with samples and without NaN, by counting."""
+def counted_distribution(track: Track, cells: Cells | None = None) -> Distribution:
+    """`distribution_of` a track with samples and without NaN, by counting.
+
+    `cells` are those of another track of the same requests.
+    """
     ordered = np.sort(track.values_ns)
     median = empirical_quantile(ordered, 0.5)
-    timeline = timeline_of(track, median)
-    if timeline is None:
-        raise ValueError("too few samples to be counted")
-    counted = _cells(timeline)
+    cells = cells_of(track) if cells is None else cells
+    order = cells.timeline.order
+    values = track.values_ns[order] if len(order) else track.values_ns
+    alike = Counted(cells, values).scatter(median).neighbours
+    counted = Counted(cells, values, alike)
     size = worth(track.n, counted.scatter(median), 0.95)
     return CountedDistribution(ordered, min(size, float(track.n)), _timeline(counted, 1.0))
 
@@ -132,8 +148,7 @@ def scaled(base: Distribution, factor: float) -> Distribution:
 
 
 def _timeline(counted: Counted, factor: float) -> CountedTimeline:
-    of = counted.timeline
-    nothing = np.empty(0, dtype=np.int64)
+    of = counted.cells.timeline
     return CountedTimeline(
         values_ns=np.empty(0),
         starts=of.starts,
@@ -141,33 +156,36 @@ def _timeline(counted: Counted, factor: float) -> CountedTimeline:
         scales=of.scales,
         vantages=None,
         strata=None,
-        order=nothing,
-        neighbours=of.neighbours,
+        order=np.empty(0, dtype=np.int64),
+        neighbours=counted.neighbours,
         counted=counted,
         factor=factor,
     )
 
 
-def _cells(timeline: Timeline) -> Counted:
-    n = len(timeline.values_ns)
-    order = timeline.order if len(timeline.order) else None
-    bins = np.repeat(
-        np.arange(len(timeline.starts)), np.diff(np.concatenate((timeline.starts, [n])))
-    )
-    labels = [bins] + [
+def cells_of(track: Track) -> Cells:
+    """The cells of a track and of all others of the same requests.
+
+    Raises ValueError for fewer samples than a timeline is made of.
+    """
+    timeline = timeline_of(track, float(np.median(track.values_ns)))
+    if timeline is None:
+        raise ValueError("too few samples to be counted")
+    n = track.n
+    lengths = np.diff(np.concatenate((timeline.starts, [n])))
+    labels = [np.repeat(np.arange(len(timeline.starts)), lengths)] + [
         np.zeros(n, dtype=np.int64) if groups is None else groups.of
         for groups in (timeline.vantages, timeline.strata)
     ]
-    if order is not None:
-        labels = [label[order] for label in labels]
+    if len(timeline.order):
+        labels = [label[timeline.order] for label in labels]
     changes = np.zeros(n, dtype=np.bool_)
     changes[0] = True
     for label in labels:
         changes[1:] |= label[1:] != label[:-1]
     starts = np.flatnonzero(changes)
-    return Counted(
+    return Cells(
         timeline=timeline,
-        values_ns=timeline.values_ns if order is None else timeline.values_ns[order],
         starts=starts,
         sizes=np.diff(np.concatenate((starts, [n]))),
         bins=labels[0][starts],

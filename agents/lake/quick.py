@@ -2,17 +2,20 @@
 
 Requests on a connection that stands cost a multiple of their round trip: half of it one way, all of
 it both ways, and some more for a long prompt. One order and one count of the round trips is that of
-all of these.
+all of these. Requests that need a set-up are counted one term at a time, in the same cells.
 """
 
-from pathbudget.agents.lake.counted import counted_distribution, scaled
+import numpy as np
+
+from pathbudget.agents.lake.counted import Cells, cells_of, counted_distribution, scaled
 from pathbudget.analysis.budget import PathBudget
-from pathbudget.analysis.distribution import Distribution
+from pathbudget.analysis.distribution import Distribution, distribution_of
 from pathbudget.analysis.intervals.timeline import FEWEST
 from pathbudget.analysis.line_place import LinePlace
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.request import KEPT_OPEN
 from pathbudget.analysis.results import Carriage, Direction
+from pathbudget.analysis.track import Track
 
 LARGEST = float(1 << 44)
 """ns, 4.9 hours: up to here 256 times a number is exact in a float64."""
@@ -22,15 +25,30 @@ class QuickBudget(PathBudget):
     """All lines of one path."""
 
     _shared: Distribution | None = None
+    _cells: dict[Carriage, Cells] | None = None
 
     def _made(self, carriage: Carriage, place: LinePlace, *, is_uploaded: bool) -> Distribution:
-        if is_uploaded or not self._is_multiple(carriage, place):
+        if is_uploaded:
             return super()._made(carriage, place, is_uploaded=is_uploaded)
+        if not self._is_multiple(carriage, place):
+            times, extra = self._requests[carriage], place.extra_round_trips
+            one_way = times.one_way is not None and place.direction is not Direction.NETWORK
+            track = times.track(place.direction, extra)
+            return distribution_of(track) if one_way else self._counted(carriage, track)
         factor = {Direction.NETWORK: 1.0}.get(place.direction, 0.5)
         if place.direction is not Direction.EGRESS:
             factor += place.extra_round_trips
         base = self._round_trips()
         return base if factor == 1.0 else scaled(base, factor)
+
+    def _counted(self, carriage: Carriage, track: Track) -> Distribution:
+        """Of a term whose requests are those of all terms of the mode."""
+        if track.n < FEWEST or np.isnan(track.values_ns).any():
+            return distribution_of(track)
+        self._cells = {} if self._cells is None else self._cells
+        if carriage not in self._cells:
+            self._cells[carriage] = cells_of(track)
+        return counted_distribution(track, self._cells[carriage])
 
     def _is_multiple(self, carriage: Carriage, place: LinePlace) -> bool:
         """Whether these requests are the round trips of the path, times a factor."""

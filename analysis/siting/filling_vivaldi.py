@@ -90,10 +90,11 @@ def _summed(
     force: Matrix, rows: npt.NDArray[np.intp], ends: npt.NDArray[np.intp], places: int
 ) -> Matrix:
     """What acts on each place: the force at one end of a pair, its opposite at the other."""
-    return np.stack(
+    summed: Matrix = np.stack(
         [np.bincount(rows, part, places) - np.bincount(ends, part, places) for part in force.T],
         axis=1,
-    )
+    ).astype(np.float64)
+    return summed
 
 
 @dataclass(slots=True)

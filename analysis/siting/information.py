@@ -124,8 +124,7 @@ def _paid(
     if score.aim is Aim.COVERING and score.limits is not None:
         over: Matrix = np.mean(paid > score.limits[row], axis=1, dtype=np.float64)
         return weight * over
-    mean: Matrix = weight * paid.mean(axis=1)
-    return mean
+    return weight * np.asarray(paid.mean(axis=1), dtype=np.float64)
 
 
 def _binned(resampled: Resampled, pair: tuple[int, int], choice: int) -> Matrix:

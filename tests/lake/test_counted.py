@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pathbudget.agents.lake.counted import counted_distribution, scaled
+from pathbudget.agents.lake.counted import cells_of, counted_distribution, scaled
 from pathbudget.analysis.distribution import distribution_of
+from pathbudget.analysis.intervals.timeline import ANY_NUMBER
 from pathbudget.analysis.track import Track
 
 HOUR_NS = 3_600_000_000_000
@@ -24,7 +25,8 @@ def track(n: int, vantages: int, hours: float, lost: float = 0.02) -> Track:
 def test_counted_is_summed(hours: float, vantages: int, factor: float) -> None:
     one = track(3000, vantages, hours)
     plain = distribution_of(Track(one.sent_unix_ns, one.values_ns * factor, one.vantages))
-    base = counted_distribution(one)
+    others = Track(one.sent_unix_ns, one.values_ns[::-1].copy(), one.vantages)
+    base = counted_distribution(one, cells_of(others))
     counted = base if factor == 1 else scaled(base, factor)
     assert np.array_equal(counted.ordered, plain.ordered)
     assert counted.losses == plain.losses
@@ -33,6 +35,19 @@ def test_counted_is_summed(hours: float, vantages: int, factor: float) -> None:
         ours, theirs = counted.estimate(p, 0.95), plain.estimate(p, 0.95)
         assert (ours.value, ours.low, ours.high) == (theirs.value, theirs.low, theirs.high)
         assert ours.n_effective == pytest.approx(theirs.n_effective, rel=1e-9)
+
+
+@pytest.mark.parametrize("hours", [0.5, 30.0])
+@pytest.mark.parametrize("vantages", [1, 3])
+def test_every_number_of_a_scatter(hours: float, vantages: int) -> None:
+    one = track(3000, vantages, hours)
+    summed, counted = distribution_of(one).timeline, counted_distribution(one).timeline
+    assert summed is not None
+    assert counted is not None
+    for q in (np.min(one.values_ns), 1.2e7, 1.5e7, ANY_NUMBER, np.inf):
+        ours, theirs = counted.scatter(float(q)), summed.scatter(float(q))
+        for mine, its in zip(ours, theirs, strict=True):
+            assert mine == pytest.approx(its, rel=1e-6, abs=1e-9)
 
 
 def test_all_alike_and_all_lost() -> None:

@@ -15,24 +15,27 @@ Ends = float | tuple[float, float, float] | None
 Build = Callable[..., Scene]
 
 
-def site(name: str, **known: object) -> SiteInfo:
-    """A site of which only some things are known."""
-    blank = {
-        "latitude": None,
-        "longitude": None,
-        "price_per_month": None,
-        "capacity": None,
-        "power_kw": None,
-    }
-    words = {"title": name, "operator": "", "metro": "", "targets": ()}
-    return SiteInfo(name=name, **{**blank, **words, **known})  # type: ignore[arg-type]
+def site(name: str, **known: float) -> SiteInfo:
+    """A site of which only some numbers are known."""
+    return SiteInfo(
+        name=name,
+        title=name,
+        operator="",
+        metro="",
+        latitude=known.get("latitude"),
+        longitude=known.get("longitude"),
+        price_per_month=known.get("price_per_month"),
+        capacity=known.get("capacity"),
+        targets=(),
+        power_kw=known.get("power_kw"),
+    )
 
 
 def build(
     table: Mapping[str, Mapping[str, Ends]],
     *,
     weights: Mapping[str, float] | None = None,
-    sites: Mapping[str, Mapping[str, object]] | None = None,
+    sites: Mapping[str, Mapping[str, float]] | None = None,
     allowance: float | None = None,
     tiers: Mapping[str, float] | None = None,
     n: int = 200,
@@ -95,7 +98,7 @@ def line_of_sites() -> Scene:
         table,
         weights={"r0": 3.0, "r4": 3.0},
         sites=facts,
-        allowance=20.0,  # type: ignore[arg-type]
+        allowance=20.0,
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pathbudget.analysis.siting.filling_known import Known
+
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "siting_regret.py"
 
 
@@ -30,9 +32,11 @@ def test_regret_is_under_two_percent(
     truth, spots = benchmark.azure(shared_data / "rtt_matrix")
     world = benchmark.World("azure", truth, benchmark.tail_of(truth), spots)
     learn = benchmark.fill
-    model = ["inflation by region pair"]
-    monkeypatch.setattr(benchmark, "fill", lambda known, **more: learn(known, model, **more))
-    monkeypatch.setattr(benchmark, "applicable", lambda _: {})
+
+    def by_one_model(known: Known, scarce: object = None) -> Any:
+        return learn(known, ["inflation by region pair"], scarce=scarce)
+
+    monkeypatch.setattr(benchmark, "fill", by_one_model)
     monkeypatch.setattr(benchmark, "WITH_COORDINATES", {})
     monkeypatch.setattr(benchmark, "WITHOUT", {})
     monkeypatch.setattr(benchmark, "SIZES", (2,))
