@@ -44,7 +44,7 @@ def test_every_number_of_a_scatter(hours: float, vantages: int) -> None:
     summed, counted = distribution_of(one).timeline, counted_distribution(one).timeline
     assert summed is not None
     assert counted is not None
-    for q in (np.min(one.values_ns), 1.2e7, 1.5e7, ANY_NUMBER, np.inf):
+    for q in (np.min(one.values_ns), 1.2e7, 1.5e7, ANY_NUMBER):
         ours, theirs = counted.scatter(float(q)), summed.scatter(float(q))
         for mine, its in zip(ours, theirs, strict=True):
             assert mine == pytest.approx(its, rel=1e-6, abs=1e-9)
