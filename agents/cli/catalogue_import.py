@@ -41,7 +41,7 @@ def register_import(commands: typer.Typer) -> None:
 @reports_errors
 def peeringdb(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="API answers or dumps, JSON or gzip.")
+        list[Path], typer.Argument(metavar="FILE", help="API answers or dumps, JSON or gzip.")
     ],
     country: Annotated[
         list[str] | None, typer.Option("--country", help="Like US; repeatable.")

@@ -90,8 +90,8 @@ def _unknown(commands: dict[str, Any], call: str) -> list[str]:
     """Options in one call that its command does not have."""
     words = call.partition(" -- ")[0].split()
     name = " ".join(words[:2])
-    if " ".join(words[:3]) in commands:
-        name = " ".join(words[:3])
+    if nested := [n for n in (4, 3) if " ".join(words[:n]) in commands]:
+        name = " ".join(words[: nested[0]])
     elif default := getattr(commands.get(name), "default", None):
         name = f"{name} {default}"
     known = {"--help"} | {
