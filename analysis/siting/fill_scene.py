@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -92,30 +92,43 @@ def with_filling(scene: Scene, filling: Filling) -> Scene:
     )
 
 
-def prior_tables(scene: Scene) -> tuple[Matrix, str, int]:
-    """Tables with a guess at every unmeasured pair, in words what it is, and how many have none.
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What every pair may be, the unmeasured ones by a guess.
 
     Only to judge what would be worth measuring: no choice is made on it.
     """
+
+    tables: Matrix
+    words: str
+    """What the guess is; empty where there is none."""
+    unknown: int
+    """Pairs without a guess."""
+
+
+QUICK = ("inflation by region pair", "Vivaldi + region pairs")
+"""The models that are best wherever they were compared; trying all of them takes its time."""
+
+
+def prior_of(scene: Scene) -> Prior:
+    """Guesses at the unmeasured pairs of a scene."""
     unknown = ~np.isfinite(scene.tables[..., 0])
     if not unknown.any():
-        return scene.tables, "", 0
-    filled = fill_scene(scene)
+        return Prior(scene.tables, "", 0)
+    has_places = known_rows(scene, np.arange(len(scene.rows)))[0].has_places
+    filled = fill_scene(scene, models=QUICK[:1] if has_places else QUICK[1:])
     if not isinstance(filled, str) and filled.filling is not None:
         tables = np.where(unknown[..., None], filled.tables, scene.tables)
         missing = int(np.count_nonzero(~np.isfinite(tables[..., 0])))
         error = filled.filling.error
         words = f"{error.model} (median error {error.median:.0%} at known pairs)"
-        return tables, words, missing
+        return Prior(tables, words, missing)
     if scene.floors is None or np.isnan(scene.floors).all():
-        return scene.tables, "", int(np.count_nonzero(unknown))
+        return Prior(scene.tables, "", int(np.count_nonzero(unknown)))
     low, middle, high = USUAL_INFLATION
     tables = scene.tables.copy()
     for i, j in zip(*np.nonzero(unknown & ~np.isnan(scene.floors)), strict=True):
         floor = max(float(scene.floors[i, j]), LEAST_GUESS_MS)
         tables[i, j] = of_interval(floor * middle, floor * low, floor * high)
     missing = int(np.count_nonzero(unknown & np.isnan(scene.floors)))
-    return tables, f"light floor x {low:g} to {high:g}, as between clouds", missing
-
-
-__all__ = ["fill_scene", "known_rows", "prior_tables", "with_filling"]
+    return Prior(tables, f"light floor x {low:g} to {high:g}, as between clouds", missing)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pathbudget.analysis.quantiles import fewest_samples
 from pathbudget.analysis.results import Evaluation, Objective, Recommendation
 from pathbudget.analysis.siting.decision_results import MeasureNext, Robustness, SiteFact
-from pathbudget.analysis.siting.fill_scene import prior_tables
+from pathbudget.analysis.siting.fill_scene import Prior, prior_of
 from pathbudget.analysis.siting.filling_known import EARTH_RADIUS_KM
 from pathbudget.analysis.siting.information import Worth, worth_of_pairs
 from pathbudget.analysis.siting.robustness import Resampled, resample, robustness_of
@@ -23,24 +23,28 @@ Matrix = npt.NDArray[np.float64]
 LISTED = 10
 """Pairs that a list of what to measure next has."""
 
+MOST_RIVALS = 200
+"""Choices, the best on average, that are looked at again with the guesses at unmeasured pairs."""
+
 AIMS = {Objective.P_MEDIAN: Aim.P_MEDIAN, Objective.COVERING: Aim.COVERING}
 
 
 def with_robustness(evaluation: Evaluation) -> Evaluation:
     """The same evaluation; every recommendation of sites has its robustness and site facts."""
-    scenes: dict[str, Scene] = {}
+    scenes: dict[str, tuple[Scene, Prior]] = {}
     judged: list[Recommendation] = []
     for choice in evaluation.recommendations:
         if not choice.sites:
             judged.append(choice)
             continue
         if choice.tier not in scenes:
-            scenes[choice.tier] = scene_of(evaluation, {choice.tier: 1.0})
-        judged.append(_judged(scenes[choice.tier], choice))
+            scene = scene_of(evaluation, {choice.tier: 1.0})
+            scenes[choice.tier] = scene, prior_of(scene)
+        judged.append(_judged(*scenes[choice.tier], choice))
     return msgspec.structs.replace(evaluation, recommendations=tuple(judged))
 
 
-def _judged(scene: Scene, choice: Recommendation) -> Recommendation:
+def _judged(scene: Scene, prior: Prior, choice: Recommendation) -> Recommendation:
     columns = columns_of(scene, choice.sites)
     aim = AIMS[choice.objective]
     score = Score(aim, scene.weights, scene.allowances if aim is Aim.COVERING else None)
@@ -48,25 +52,33 @@ def _judged(scene: Scene, choice: Recommendation) -> Recommendation:
     resampled = resample(scene.tables, score, columns, rivals=rivals)
     return msgspec.structs.replace(
         choice,
-        robustness=measured_next(scene, score, resampled, rivals),
+        robustness=measured_next(scene, score, resampled, rivals, prior=prior),
         facts=site_facts(scene, columns, serving_shares(scene, columns)),
     )
 
 
 def measured_next(
-    scene: Scene, score: Score, resampled: Resampled, rivals: Sequence[Columns] = ()
+    scene: Scene,
+    score: Score,
+    resampled: Resampled,
+    rivals: Sequence[Columns] = (),
+    *,
+    prior: Prior | None = None,
 ) -> Robustness:
     """The robustness of a choice with the pairs that are worth measuring next."""
     base = robustness_of(resampled, scene.names)
-    tables, prior, unknown = prior_tables(scene)
-    if prior:
-        looked_at = [*rivals, *resampled.choices[: resampled.values.shape[1]]]
-        resampled = resample(tables, score, resampled.choices[0], rivals=looked_at[:200])
+    prior = prior_of(scene) if prior is None else prior
+    if prior.words:
+        order = np.argsort(resampled.values.mean(axis=0), kind="stable")[:MOST_RIVALS]
+        looked_at = [*rivals, *(resampled.choices[int(index)] for index in order)]
+        resampled = resample(prior.tables, score, resampled.choices[0], rivals=looked_at)
     batch = fewest_samples(scene.percentile / 100)
     worths = np.where(scene.counts > 0, scene.sizes / np.maximum(scene.counts, 1), 1.0)
-    found = worth_of_pairs(resampled, score, tables, scene.sizes, batch, worths)
+    found = worth_of_pairs(resampled, score, prior.tables, scene.sizes, batch, worths)
     listed = tuple(_words(scene, score, one, batch) for one in found[:LISTED])
-    return msgspec.structs.replace(base, measure_next=listed, prior=prior, not_ranked=unknown)
+    return msgspec.structs.replace(
+        base, measure_next=listed, prior=prior.words, not_ranked=prior.unknown
+    )
 
 
 def _words(scene: Scene, score: Score, one: Worth, batch: int) -> MeasureNext:

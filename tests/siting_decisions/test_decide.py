@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pathbudget.analysis.siting.decide import decide
 from pathbudget.analysis.siting.decision import Decision
-from pathbudget.analysis.siting.fill_scene import fill_scene, prior_tables
+from pathbudget.analysis.siting.fill_scene import fill_scene, prior_of
 from pathbudget.analysis.siting.frontier import frontier
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.sweep import sweep
@@ -246,9 +246,9 @@ def test_filled_pairs_are_marked_everywhere(scene_of_table: Build) -> None:
 
 def test_unmeasured_pairs_have_a_prior_for_what_to_measure(scene_of_table: Build) -> None:
     scene = scene_of_table({"x": {"a": 10.0, "b": 30.0}, "y": {"a": 12.0}})
-    tables, prior, unknown = prior_tables(scene)
-    assert (prior, unknown) == ("", 1)
-    assert np.isinf(tables[1, 1]).all()
+    prior = prior_of(scene)
+    assert (prior.words, prior.unknown) == ("", 1)
+    assert np.isinf(prior.tables[1, 1]).all()
 
 
 def limits(decision: Decision) -> dict[str, float]:
