@@ -131,7 +131,7 @@ def counted_distribution(track: Track, cells: Cells | None = None) -> Distributi
     cells = cells_of(track) if cells is None else cells
     order = cells.timeline.order
     values = track.values_ns[order] if len(order) else track.values_ns
-    alike = Counted(cells, values).scatter(median).neighbours
+    alike = Counted(cells, values, -math.inf).scatter(median).neighbours
     counted = Counted(cells, values, alike)
     size = worth(track.n, counted.scatter(median), 0.95)
     return CountedDistribution(ordered, min(size, float(track.n)), _timeline(counted, 1.0))
