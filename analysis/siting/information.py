@@ -8,7 +8,6 @@ Baio, Medical Decision Making 38, 2018). Only p-median and covering are means ov
 one pair's part in them stands alone; for p-center the pair's draws are binned.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,11 +55,11 @@ def worth_of_pairs(
         having = [i for i, columns in enumerate(choices) if column in columns]
         if len(having) == len(choices):
             continue  # in every choice: it cannot tell them apart by itself
+        way = _way(resampled, score, tables, column, choices, having)
+        gains = batch * worths[:, column]
+        shares = np.sqrt(gains / (gains + np.maximum(PRIOR_SIZE, sizes[:, column])))
         for row in np.flatnonzero(score.weights > 0):
-            way = _way(resampled, score, tables, (int(row), column), choices, having)
-            gain = batch * float(worths[row, column])
-            share = math.sqrt(gain / (gain + max(PRIOR_SIZE, float(sizes[row, column]))))
-            reduction = _reduction(means, way, share)
+            reduction = _reduction(means, way[row], float(shares[row]))
             if reduction > 0:
                 found.append(Worth(int(row), column, reduction))
     return sorted(found, key=lambda one: (-one.reduction, one.row, one.column))
@@ -82,49 +81,40 @@ def _way(
     resampled: Resampled,
     score: Score,
     tables: Matrix,
-    pair: tuple[int, int],
+    column: int,
     choices: Sequence[Columns],
     having: Sequence[int],
 ) -> Matrix:
-    """How far the expected value of each choice moves, per level of the pair's table: levels x
-    choices, 0 on average.
+    """How far the expected value of each choice moves with each pair of a site: rows x levels x
+    choices, 0 on average over the levels.
     """
-    row, column = pair
-    way = np.zeros((len(PROBABILITIES), len(choices)))
-    levels = np.minimum(tables[row, column], resampled.drawn.max())
+    rows, levels = tables.shape[0], np.minimum(tables[:, column], resampled.drawn.max())
+    way = np.zeros((rows, len(PROBABILITIES), len(choices)))
     for index in having:
         if score.aim is Aim.P_CENTER:
-            way[:, index] = _binned(resampled, pair, resampled.choices.index(choices[index]))
-            continue
-        others = [other for other in choices[index] if other != column]
-        beside = _others(resampled.drawn, score, row, choices[index], others)
-        way[:, index] = _paid(score, row, column, choices[index], levels, beside)
-    return way - LEVEL_WEIGHTS @ way
+            place = resampled.choices.index(choices[index])
+            for row in range(rows):
+                way[row, :, index] = _binned(resampled, (row, column), place)
+        else:
+            way[:, :, index] = _paid(resampled.drawn, score, column, choices[index], levels)
+    return way - (LEVEL_WEIGHTS @ way)[:, None, :]
 
 
-def _others(
-    drawn: Matrix, score: Score, row: int, columns: Columns, others: Sequence[int]
-) -> Matrix:
-    """What the row pays where the pair is out of the question, draw by draw."""
-    if not others or columns in score.fixed:
-        return np.full(len(drawn), np.inf)
-    nearest: Matrix = drawn[:, row, list(others)].min(axis=1)
-    return nearest
-
-
-def _paid(
-    score: Score, row: int, column: int, columns: Columns, levels: Matrix, beside: Matrix
-) -> Matrix:
-    """Expected part of the row in the value, for each level of the pair."""
-    weight = float(score.weights[row])
+def _paid(drawn: Matrix, score: Score, column: int, columns: Columns, levels: Matrix) -> Matrix:
+    """Expected part of each row in the value of a choice, by level of its pair: rows x levels."""
+    weights = score.weights[:, None]
     shares = score.fixed.get(columns)
     if shares is not None:
-        return weight * float(shares[row, column]) * levels
-    paid = np.minimum(levels[:, None], beside[None, :])
+        fixed: Matrix = weights * shares[:, column, None] * levels
+        return fixed
+    others = [other for other in columns if other != column]
+    beside = drawn[:, :, others].min(axis=2) if others else np.full(drawn.shape[:2], np.inf)
+    paid = np.minimum(levels[None], beside[:, :, None])
     if score.aim is Aim.COVERING and score.limits is not None:
-        over: Matrix = np.mean(paid > score.limits[row], axis=1, dtype=np.float64)
-        return weight * over
-    return weight * np.asarray(paid.mean(axis=1), dtype=np.float64)
+        over: Matrix = weights * np.mean(paid > score.limits[None, :, None], axis=0)
+        return over
+    mean: Matrix = weights * np.mean(paid, axis=0)
+    return mean
 
 
 def _binned(resampled: Resampled, pair: tuple[int, int], choice: int) -> Matrix:
