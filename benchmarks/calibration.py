@@ -54,6 +54,11 @@ NS = 1e6
 START = 1_790_035_200_000_000_000
 """A midnight."""
 
+TITLES = (
+    *("shape", "n", "line", "holds", "exact", "too high", "too low", "no upper end"),
+    *("wrong at the truth", "decided", "of them wrong", "bootstrap"),
+)
+
 Values = npt.NDArray[np.float64]
 Rng = np.random.Generator
 
@@ -367,10 +372,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else CAMPAIGNS
     wanted = sys.argv[2:]
     print(f"{count} campaigns per shape, seed {SEED}\n")
-    print(
-        "| shape | n | line | holds | exact | too high | too low | no upper end | decided | wrong"
-    )
-    print(" | bootstrap |\n|---|---|---|---|---|---|---|---|---|---|---|")
+    print(f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}")
     for shape in SHAPES:
         if wanted and not any(word in shape.name for word in wanted):
             continue

@@ -63,7 +63,8 @@ def run(store: Path) -> Run:
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)["comparisons"]
+    rows: list[dict[str, Any]] = json.loads(result.stdout)["comparisons"]
+    return rows
 
 
 def test_two_sites(run: Run) -> None:
