@@ -5,6 +5,7 @@ work is the same everywhere; what a cluster needs beside this package is folders
 reach: the lake, and the scratch folder.
 """
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -41,7 +42,9 @@ class InProcesses:
 
     def __init__(self, workers: int = 2) -> None:
         self.workers = workers
-        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("forkserver"))
+        self._pool = ProcessPoolExecutor(
+            workers, mp_context=get_context("forkserver"), initializer=_alone
+        )
 
     def __call__(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Sequence[Result]:
         """As `Runner`."""
@@ -56,6 +59,12 @@ class InProcesses:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _alone() -> None:
+    """One thread each: there are as many processes as are wanted, and numpy is not loaded yet."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
 
 
 class OnDask:
