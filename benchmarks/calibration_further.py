@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from calibration import (
-    SEED,
+from calibration import SEED
+from calibration_shapes import (
     START,
     Rng,
     Values,
