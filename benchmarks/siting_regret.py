@@ -39,6 +39,7 @@ from pathbudget.analysis.siting.scene import Row, Scene, empty_scene, put
 from pathbudget.analysis.siting.wishes import Wishes
 
 Matrix = npt.NDArray[np.float64]
+Spots = tuple[tuple[float, float], ...]
 Draw = Callable[[int, int, np.random.Generator], Matrix]
 
 HIDDEN_PAIRS = 0.3
@@ -59,13 +60,17 @@ class World:
 
 def worlds(folder: Path) -> Iterator[World]:
     """Every matrix that is given."""
-    truth, spots = azure(folder)
-    yield World("azure", truth, tail_of(truth), spots)
+    truth, clouds = azure(folder)
+    yield World("azure", truth, tail_of(truth), clouds)
     yield World("azure, coordinates unknown", truth, tail_of(truth))
     truth = planetlab(folder)
     yield World("planetlab", truth, tail_of(truth))
     weeks, cities = ibm(folder)
-    for name, history, spots in (("seattle", seattle(folder), None), ("ibm", weeks, cities)):
+    histories: list[tuple[str, Matrix, Spots | None]] = [
+        ("seattle", seattle(folder), None),
+        ("ibm", weeks, cities),
+    ]
+    for name, history, spots in histories:
         with np.errstate(all="ignore"):
             middle = np.full(history.shape[1:], np.nan)
             some = ~np.isnan(history).all(axis=0)
@@ -83,7 +88,8 @@ def tail_of(truth: Matrix) -> Draw:
 
     def draw(i: int, j: int, rng: np.random.Generator) -> Matrix:
         tail = scale[i, j] * (rng.exponential(1.0, LEFT) - np.log(2))
-        return np.maximum(truth[i, j] + tail, 0.01)
+        samples: Matrix = np.maximum(truth[i, j] + tail, 0.01)
+        return samples
 
     return draw
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from pathbudget.analysis.siting.filling_fibre import fibre_terms, floor_times_inflation, zones
 from pathbudget.analysis.siting.filling_known import Known
@@ -23,6 +24,9 @@ Model = Callable[[Known], Matrix]
 
 FEWEST_PAIRS = 12
 """Known pairs below which nothing can be learned, still less its error."""
+
+FEWEST_ERRORS = 8
+"""Known pairs that can be predicted from others, below which there is no interval."""
 
 FEWEST_OF_PLACE = 2
 """Known pairs that a region and a site each need, for their pair to be filled."""
@@ -108,6 +112,11 @@ def fill(
     ranked = sorted(tried, key=lambda name: _badness(tried[name][1]))
     best = ranked[0]
     model, residuals = tried[best]
+    if (told := int(np.count_nonzero(~np.isnan(residuals)))) < FEWEST_ERRORS:
+        return (
+            f"the error of a model can be told at {told} of {known.count} known pairs; at least "
+            f"{FEWEST_ERRORS} are needed."
+        )
     sizes = np.zeros(known.costs.shape) if scarce is None else scarce
     open_pairs = np.isnan(known.costs) | (sizes > 0)
     able = open_pairs & _enough(known)
@@ -118,7 +127,11 @@ def fill(
         values=predicted,
         low=low,
         high=high,
-        errors=tuple(error_of(name, known, tried[name][1]) for name in ranked),
+        errors=tuple(
+            error_of(name, known, tried[name][1])
+            for name in ranked
+            if not np.isnan(tried[name][1]).all()
+        ),
         not_filled=int(np.count_nonzero(open_pairs & ~able)),
         residuals=residuals,
     )
@@ -197,8 +210,17 @@ def _interval(predicted: Matrix, known: Known, ratio: Matrix) -> tuple[Matrix, M
 
 
 def _outer(ratios: Matrix) -> tuple[float, float]:
-    """The ends that hold 95 % of the errors and of one more (ranks of n + 1)."""
+    """The ends that hold 95 % of the errors and of one more (ranks of n + 1).
+
+    Of fewer errors than have such ranks, the outermost ones or those of a log-normal distribution
+    (Student's t), whichever are farther out.
+    """
     ordered, n = np.sort(ratios), len(ratios)
-    last = min(n, int(np.ceil(0.975 * (n + 1)))) - 1
-    first = max(1, int(np.floor(0.025 * (n + 1)))) - 1
-    return float(ordered[first]), float(ordered[last])
+    last = int(np.ceil(0.975 * (n + 1))) - 1
+    if last < n:
+        return float(ordered[int(np.floor(0.025 * (n + 1))) - 1]), float(ordered[last])
+    logs = np.log(ratios)
+    reach = float(special.stdtrit(n - 1, 0.975) * logs.std(ddof=1) * np.sqrt(1 + 1 / n))
+    middle = float(logs.mean())
+    low, high = np.exp(middle - reach), np.exp(middle + reach)
+    return float(min(ordered[0], low)), float(max(ordered[-1], high))

@@ -152,3 +152,24 @@ def test_hidden_pairs_between_real_clouds(shared_data: Path) -> None:
     assert off(filling.values) < 0.4 * off(floor_times_inflation(known))
     inside = (filling.low <= truth) & (truth <= filling.high)
     assert 0.9 <= inside[test].mean() <= 1.0
+
+
+def test_pairs_that_nothing_else_tells_of_have_no_error_and_no_filling() -> None:
+    """Twelve known pairs, each alone in its row and column but one: none can be held out."""
+    costs = np.full((12, 12), np.nan)
+    costs[np.arange(12), np.arange(12)] = 10.0
+    assert fill(Known(costs)) == (
+        "the error of a model can be told at 0 of 12 known pairs; at least 8 are needed."
+    )
+
+
+def test_few_errors_make_a_wide_interval(measured_globe: Globe) -> None:
+    truth, _, _ = measured_globe(5, 4, 2)
+    costs = truth.copy()
+    costs[0, 0] = np.nan
+    filling = fill(Known(costs), ["low-rank completion"])
+    assert isinstance(filling, Filling)
+    errors = filling.residuals[~np.isnan(filling.residuals)]
+    assert len(errors) < 39
+    assert filling.low[0, 0] <= filling.values[0, 0] * errors.min() + 1e-9
+    assert filling.high[0, 0] >= filling.values[0, 0] * errors.max() - 1e-9
