@@ -24,7 +24,9 @@ def figure(value: float | None, unit: str) -> str:
 
 def fine(value: float, unit: str) -> str:
     """A difference of such values, to two digits."""
-    return f"{100 * value:.2g} %" if unit == "share" else f"{value:.2g} ms"
+    if unit == "share":
+        return f"{100 * value:.2g} %" if value >= 1e-4 else "under 0.01 %"
+    return f"{value:.2g} ms" if value >= 1e-3 else "under 0.001 ms"
 
 
 def ms(value: float | None) -> str:

@@ -172,6 +172,10 @@ def _of(decision: Decision) -> str:
 
 
 def _proof_sentence(decision: Decision) -> str:
+    if decision.method.startswith("least mean"):
+        if decision.proved:
+            return "Of all choices that keep the constraints it has the least mean over the draws."
+        return "It has the least mean over the draws of the choices looked at: no proof."
     if decision.proved:
         return "Proved: no choice that keeps the constraints does better."
     if decision.gap is None:

@@ -23,6 +23,9 @@ Matrix = npt.NDArray[np.float64]
 LISTED = 10
 """Pairs that a list of what to measure next has."""
 
+NEGLIGIBLE = 0.01
+"""Pairs that are worth less than this share of the best one are not listed."""
+
 MOST_RIVALS = 200
 """Choices, the best on average, that are looked at again with the guesses at unmeasured pairs."""
 
@@ -75,7 +78,8 @@ def measured_next(
     batch = fewest_samples(scene.percentile / 100)
     worths = np.where(scene.counts > 0, scene.sizes / np.maximum(scene.counts, 1), 1.0)
     found = worth_of_pairs(resampled, score, prior.tables, scene.sizes, batch, worths)
-    listed = tuple(_words(scene, score, one, batch) for one in found[:LISTED])
+    worthwhile = [one for one in found[:LISTED] if one.reduction >= NEGLIGIBLE * found[0].reduction]
+    listed = tuple(_words(scene, score, one, batch) for one in worthwhile)
     return msgspec.structs.replace(
         base, measure_next=listed, prior=prior.words, not_ranked=prior.unknown
     )

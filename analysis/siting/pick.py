@@ -26,6 +26,9 @@ Matrix = npt.NDArray[np.float64]
 RIVALS = 4
 """Next choices that resampling looks at where the assignment is not the nearest site."""
 
+LEAST_MEAN = "least mean"
+"""How the method of a choice begins that was made on draws."""
+
 SLACK = 1e-9
 
 
@@ -96,7 +99,7 @@ def _least_expected(
         assigned(program, chosen, solver),
         bound=None,
         proved=proved,
-        method=f"least mean over {len(resampled.values)} draws",
+        method=f"{LEAST_MEAN} over {len(resampled.values)} draws",
     )
     rivals = tuple(resampled.choices[i] for i in others[:1])
     return Pick(answer, score, second, resampled, rivals)
