@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pathbudget.analysis.distribution import Distribution
-from pathbudget.analysis.intervals.timeline import Scatter, Timeline, timeline_of, worth
+from pathbudget.analysis.intervals.timeline import Scatter, Timeline, laid_out, worth
 from pathbudget.analysis.quantiles import Values, empirical_quantile
 from pathbudget.analysis.track import Track
 
@@ -168,7 +168,7 @@ def cells_of(track: Track) -> Cells:
 
     Raises ValueError for fewer samples than a timeline is made of.
     """
-    timeline = timeline_of(track, float(np.median(track.values_ns)))
+    timeline = laid_out(track)
     if timeline is None:
         raise ValueError("too few samples to be counted")
     n = track.n

@@ -33,13 +33,10 @@ def series_by_pair(
     `vantages` are all names in order: a vantage's number is its place there.
     """
     members, floors, renumber = _common(shares)
-    (sent, values, sequence), owners = _all_rows(shares, renumber)
-    order = np.argsort(
-        owners.astype(np.uint16) if len(members) < 1 << 16 else owners, kind="stable"
-    )
+    (sent, values, sequence), owners, counts = _all_rows(shares, renumber)
+    order = _by_owner(owners, counts)
     sent, values = sent[order], values[order]
-    ends = np.cumsum(np.bincount(owners, minlength=len(members)))
-    del owners
+    ends = np.cumsum(np.bincount(owners, counts, minlength=len(members)).astype(np.int64))
     numbers = {name: i for i, name in enumerate(vantages)}
     by_key: dict[SeriesKey, list[int]] = {}
     for i, member in enumerate(members):
@@ -77,19 +74,36 @@ def _common(shares: Sequence[Share]) -> tuple[list[Member], list[int], list[Numb
 
 def _all_rows(
     shares: Sequence[Share], renumber: Sequence[Numbers]
-) -> tuple[tuple[Numbers, npt.NDArray[np.float64], Numbers], Numbers]:
-    """Send times, values and sequence numbers of all rows, and the member of each."""
+) -> tuple[tuple[Numbers, npt.NDArray[np.float64], Numbers], Numbers, Numbers]:
+    """Send times, values and sequence numbers of all rows; of every run of rows in a block its
+    member and its length.
+    """
     blocks: list[Sorted] = []
     owners: list[Numbers] = []
     for share, table in zip(shares, renumber, strict=True):
         for block in read_blocks(share.file):
             blocks.append(block)
-            owners.append(np.repeat(table[block.members], block.counts))
+            owners.append(table[block.members])
     return (
-        np.concatenate([block.sent_unix_ns for block in blocks]),
-        np.concatenate([block.values_ns for block in blocks]),
-        np.concatenate([block.sequence for block in blocks]),
-    ), np.concatenate(owners)
+        (
+            np.concatenate([block.sent_unix_ns for block in blocks]),
+            np.concatenate([block.values_ns for block in blocks]),
+            np.concatenate([block.sequence for block in blocks]),
+        ),
+        np.concatenate(owners),
+        np.concatenate([block.counts for block in blocks]),
+    )
+
+
+def _by_owner(owners: Numbers, counts: Numbers) -> Numbers:
+    """The order that brings the runs of every owner together, and keeps them in order."""
+    runs = np.argsort(owners, kind="stable")
+    begins = (np.cumsum(counts) - counts)[runs]
+    lengths = counts[runs]
+    offsets = begins - (np.cumsum(lengths) - lengths)
+    found: Numbers = np.repeat(offsets, lengths)
+    found += np.arange(len(found))
+    return found
 
 
 def _in_time(

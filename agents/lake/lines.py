@@ -62,7 +62,7 @@ def lake_lines(
 ) -> LakeLines:
     """The lines of every pair of region and site in `files`.
 
-    `scratch` is a folder with room for 20 bytes per sample that all workers can reach; default: the
+    `scratch` is a folder with room for 16 bytes per sample that all workers can reach; default: the
     system's folder for temporary files. What is written there is removed at the end. Raises
     StoreError for a damaged file, OSError where the scratch folder does not take the rows.
     """

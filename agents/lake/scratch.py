@@ -8,14 +8,16 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from pathbudget.agents.lake.envelopes import Numbers
 from pathbudget.agents.lake.sorting import Sorted
 
-_NARROW = np.iinfo(np.int32)
+LARGEST = np.iinfo(np.uint32).max
+"""Stands for a loss where values have 32 bits, which are enough for 4.29 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,10 @@ class Block:
     offset: int
     members: Numbers
     counts: Numbers
-    is_wide: bool
-    """Sequence numbers of 64 bits rather than 32."""
+    values: str
+    """Type of the values: 32 bits where all fit, else float64."""
+    sequence: str
+    """Type of the sequence numbers."""
 
 
 @dataclass(slots=True)
@@ -58,12 +62,17 @@ class ScratchWriter:
 
     def _append(self, part: int, rows: Sorted, members: slice, mine: slice) -> None:
         file = self._file(part)
-        sequence = rows.sequence[mine]
-        is_wide = bool(sequence.min() < _NARROW.min or sequence.max() > _NARROW.max)
-        block = Block(file.tell(), rows.members[members], rows.counts[members], is_wide)
+        values, sequence = _narrow_values(rows.values_ns[mine]), _narrow(rows.sequence[mine])
+        block = Block(
+            file.tell(),
+            rows.members[members],
+            rows.counts[members],
+            values.dtype.str,
+            sequence.dtype.str,
+        )
         file.write(rows.sent_unix_ns[mine].data)
-        file.write(rows.values_ns[mine].data)
-        file.write(sequence.astype(np.int64 if is_wide else np.int32).data)
+        file.write(values.data)
+        file.write(sequence.data)
         self.files[part].blocks.append(block)
 
     def _file(self, part: int) -> BinaryIO:
@@ -80,6 +89,23 @@ class ScratchWriter:
         self._open.clear()
 
 
+def _narrow_values(values: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Whole numbers and losses in 32 bits, if they fit. No value is below zero."""
+    beyond = np.count_nonzero(values >= LARGEST)
+    if beyond and np.count_nonzero(np.isinf(values)) < beyond:
+        return values
+    return np.minimum(values, LARGEST).astype(np.uint32)
+
+
+def _narrow(sequence: Numbers) -> npt.NDArray[Any]:
+    low, high = int(sequence.min()), int(sequence.max())
+    for kind in (np.uint16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return sequence.astype(kind)
+    return sequence
+
+
 def read_blocks(file: ScratchFile) -> Iterator[Sorted]:
     """The portions of a scratch file as they were written. Raises OSError."""
     with file.path.open("rb") as source:
@@ -87,9 +113,11 @@ def read_blocks(file: ScratchFile) -> Iterator[Sorted]:
             n = int(block.counts.sum())
             source.seek(block.offset)
             sent = np.fromfile(source, dtype=np.int64, count=n)
-            values = np.fromfile(source, dtype=np.float64, count=n)
-            kind = np.int64 if block.is_wide else np.int32
-            sequence = np.fromfile(source, dtype=kind, count=n).astype(np.int64)
+            stored: Any = np.fromfile(source, dtype=block.values, count=n)
+            sequence: Any = np.fromfile(source, dtype=block.sequence, count=n)
             if len(sequence) < n:
                 raise OSError(0, "the scratch file is shorter than what was written", file.path)
+            values = stored.astype(np.float64)
+            if block.values != values.dtype.str:
+                values[stored == LARGEST] = np.inf
             yield Sorted(block.members, block.counts, sent, sequence, values)

@@ -165,6 +165,12 @@ def grouped(labels: npt.NDArray[np.int64]) -> Groups | None:
 
 def timeline_of(track: Track, median: float) -> Timeline | None:
     """The timeline of a track without NaN; None for fewer than `FEWEST` samples."""
+    found = laid_out(track)
+    return None if found is None else replace(found, neighbours=found.neighbours_at(median))
+
+
+def laid_out(track: Track) -> Timeline | None:
+    """The same before its neighbours are looked at."""
     if track.n < FEWEST:
         return None
     vantages = grouped(track.vantages)
@@ -177,16 +183,24 @@ def timeline_of(track: Track, median: float) -> Timeline | None:
         halves = track.sent_unix_ns % DAY_NS * HALF_HOURS // DAY_NS
         cosines, scales = _without_rhythm(track.sent_unix_ns[starts], days)
         strata = grouped(track.vantages * HALF_HOURS + halves)
-    found = Timeline(
+    return Timeline(
         values_ns=track.values_ns,
         starts=starts,
         cosines=cosines,
         scales=scales,
         vantages=vantages,
         strata=strata,
-        order=np.argsort(track.vantages, kind="stable") if vantages else np.empty(0, np.int64),
+        order=_by_group(vantages) if vantages else np.empty(0, np.int64),
     )
-    return replace(found, neighbours=found.neighbours_at(median))
+
+
+def _by_group(groups: Groups) -> npt.NDArray[np.int64]:
+    """Samples of each group in a row; few groups are sorted by radix."""
+    few = len(groups.counts) < 1 << 16
+    order: npt.NDArray[np.int64] = np.argsort(
+        groups.of.astype(np.uint16) if few else groups.of, kind="stable"
+    )
+    return order
 
 
 def worth(n: int, scatter: Scatter, confidence: float) -> float:
