@@ -30,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pathbudget.agents.timed_solver import timed
 from pathbudget.analysis.quantiles import estimate_quantile
 from pathbudget.analysis.results import RegionInfo, SiteInfo
 from pathbudget.analysis.siting.decide import decide
@@ -302,7 +303,7 @@ def filled(scene: Scene, tally: Tally, truth: Matrix) -> Filling | None:
 
 def choice(scene: Scene, k: int) -> tuple[int, ...]:
     """The product's choice."""
-    decision = decide(scene, Wishes(k=min(k, len(scene.sites))), robust=False)
+    decision = decide(scene, Wishes(k=min(k, len(scene.sites))), robust=False, solver=timed)
     return tuple(int(name[1:]) for name in decision.sites)
 
 

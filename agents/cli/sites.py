@@ -142,6 +142,7 @@ def choose(
     """
     require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
+    from pathbudget.agents.timed_solver import timed
     from pathbudget.analysis.siting.sweep import sweep
 
     where = _source(source, catalogue, campaign, tier, tier_mix, allowance, percentile)
@@ -159,7 +160,9 @@ def choose(
         serve_all=serve_all,
         steering=steering,
     )
-    answer = _tried(lambda: sweep(scene, wishes, _sizes(k, len(scene.sites)), seconds=seconds))
+    answer = _tried(
+        lambda: sweep(scene, wishes, _sizes(k, len(scene.sites)), seconds=seconds, solver=timed)
+    )
     sites_output.print_sweep(answer, format, notes=where.notes)
     raise typer.Exit(int(ExitCode.OK if answer.shown.sites else ExitCode.OBJECTIVE_NOT_MET))
 
@@ -184,13 +187,14 @@ def frontier(
     """Print the best choice for every number of sites and every price, from quick to cheap."""
     require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
+    from pathbudget.agents.timed_solver import timed
     from pathbudget.analysis.siting.frontier import frontier as points_of
 
     where = _source(source, catalogue, campaign, tier, tier_mix, allowance, percentile)
     scene = _scene(where, fill=fill)
     wishes = _wishes(objective, must_have=must_have, must_not=must_not, budget=budget)
     sizes = [size for size in _sizes(k, len(scene.sites)) if size is not None]
-    points = _tried(lambda: points_of(scene, wishes, sizes))
+    points = _tried(lambda: points_of(scene, wishes, sizes, solver=timed))
     if not points:
         raise fail("no choice keeps the constraints; sites choose says why.", _not_met())
     sites_output.print_frontier(points, objective, format, notes=_notes(where, scene, wishes))
@@ -217,6 +221,7 @@ def failover(
     """Print who goes where, and at what cost, after the loss of each chosen site."""
     require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
+    from pathbudget.agents.timed_solver import timed
     from pathbudget.analysis.siting.decide import decide
 
     where = _source(source, catalogue, campaign, tier, tier_mix, allowance, percentile)
@@ -224,7 +229,7 @@ def failover(
     asked = _wishes(
         objective, must_have=must_have, capacity=capacity, backup=backup, steering=steering
     )
-    decision = _tried(lambda: decide(scene, _sized(asked, k, scene), robust=False))
+    decision = _tried(lambda: decide(scene, _sized(asked, k, scene), robust=False, solver=timed))
     sites_output.print_failover(decision, format, notes=where.notes)
     raise typer.Exit(int(ExitCode.OK if decision.sites else ExitCode.OBJECTIVE_NOT_MET))
 
@@ -249,12 +254,13 @@ def measure_next(
     """Print the pairs whose measurement lowers the expected regret of the choice most."""
     require("analysis", "numpy", "scipy")
     from pathbudget.agents.cli import sites_output
+    from pathbudget.agents.timed_solver import timed
     from pathbudget.analysis.siting.decide import decide
 
     where = _source(source, catalogue, campaign, tier, tier_mix, allowance, percentile)
     scene = _scene(where, fill=fill)
     asked = _wishes(objective, must_have=must_have, must_not=must_not, budget=budget)
-    decision = _tried(lambda: decide(scene, _sized(asked, k, scene)))
+    decision = _tried(lambda: decide(scene, _sized(asked, k, scene), solver=timed))
     sites_output.print_measure_next(decision, format, notes=where.notes)
     raise typer.Exit(int(ExitCode.OK if decision.sites else ExitCode.OBJECTIVE_NOT_MET))
 
@@ -268,10 +274,8 @@ def _source(
     allowance: float | None,
     percentile: float,
 ) -> "Source":
-    from pathbudget.agents.extras import require
     from pathbudget.agents.sites_source import source_of
 
-    require("analysis", "numpy", "scipy")
     if not 0 < percentile < 100:
         raise fail(f"percentile {percentile:g}: expected between 0 and 100", ExitCode.USAGE)
     if tier and tier_mix:

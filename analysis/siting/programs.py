@@ -4,7 +4,6 @@
 program until it is proved or the seconds are over. What it could not prove it says by its bound.
 """
 
-import time
 from collections.abc import Callable
 
 from pathbudget.analysis.siting.route import best
@@ -29,15 +28,23 @@ def answer(
     *,
     seconds: float | None = None,
     on_better: OnBetter | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
 ) -> Answer:
     """The best choice of sites, with proof or with a bound.
 
-    `seconds` limits the search (None: until proved); `on_better` is called with every answer that
-    is better than those before, the first within a second. Where no choice keeps the constraints,
-    the answer has no columns, and `conflicts` names a smallest set of constraints that clash.
-    Raises ArithmeticError when the solver breaks down.
+    `seconds` limits the search by `clock`, which reads seconds (None: until proved); `on_better` is
+    called with every answer that is better than those before, the first within a second by the
+    clock. Without a clock nothing depends on how quick the machine is. Where no choice keeps the
+    constraints, the answer has no columns, and `conflicts` names a smallest set that clashes.
+    Raises ArithmeticError when the solver breaks down, ValueError for seconds without a clock.
     """
-    run = Run(program, seconds, on_better, clock)
+    if seconds is not None and clock is None:
+        raise ValueError(f"{seconds:g} seconds, and no clock to count them by")
+    run = Run(program, seconds, on_better, clock or _still)
     best(run)
     return run.answer()
+
+
+def _still() -> float:
+    """For a search that nothing ends but its proof."""
+    return 0.0
