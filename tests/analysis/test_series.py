@@ -206,14 +206,12 @@ def test_packets_that_share_a_time_stay_in_their_order(
     """Tools stamp a burst with one time; sorting it by value would hide its correlation."""
     bursts = [
         make_measurement(make_samples([level + 0.2, level, level + 0.1], gap_ms=0.0, start=i))
-        for i, level in enumerate([10.0, 30.0, 20.0, 40.0] * 20)
+        for i, level in enumerate(np.repeat([10.0, 30.0, 20.0, 40.0], 20))
     ]
     series, _ = collect(*reversed(bursts))
     (one,) = series.values()
     assert list(one.track.values_ns[:3]) == [10.2e6, 10e6, 10.1e6]
-    correlation = summarise(one).autocorrelation
-    assert correlation is not None
-    assert correlation > 0.3
+    assert summarise(one).quantiles[0].n_effective < 0.5 * 240
 
 
 def test_percentiles_of_a_day_are_no_averages_of_those_of_its_hours(
