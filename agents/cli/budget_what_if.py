@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathbudget.agents.cli.budget_lines import RegionOption
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 from pathbudget.agents.cli.report import CampaignOption, CatalogueOption, TierOption
 from pathbudget.agents.cli.whole_options import (
@@ -26,9 +27,6 @@ from pathbudget.agents.cli.wording import harmless
 if TYPE_CHECKING:
     from pathbudget.analysis.whole_budget.results import Combine, WhatIf
 
-RegionOption = Annotated[
-    list[str] | None, typer.Option("--region", help="Only this region; repeatable.")
-]
 SiteOption = Annotated[
     list[str] | None,
     typer.Option("--site", help="From this site; repeatable. Default: the recommended one."),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathbudget.agents.cli.budget_lines import RegionOption, Undecided
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 from pathbudget.agents.cli.report import CampaignOption, CatalogueOption, TierOption
 from pathbudget.agents.cli.whole_options import (
@@ -18,7 +19,6 @@ from pathbudget.agents.cli.whole_options import (
     SpansOption,
     TermsOption,
     TracesOption,
-    Undecided,
     UndecidedOption,
     exit_code,
     measured,
@@ -28,9 +28,6 @@ from pathbudget.agents.cli.whole_options import (
 if TYPE_CHECKING:
     from pathbudget.analysis.whole_budget.results import Combine, WholeBudget
 
-RegionOption = Annotated[
-    list[str] | None, typer.Option("--region", help="Only this region; repeatable.")
-]
 SiteOption = Annotated[
     list[str] | None,
     typer.Option("--site", help="This site; repeatable. Default: the recommended one."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathbudget.agents.cli.budget_lines import Undecided
 from pathbudget.agents.cli.exits import ExitCode, fail
 from pathbudget.agents.cli.report import DEFAULT_STORE, catalogue_of, refuse_unknown
 from pathbudget.analysis.whole_budget.results import Combine, WholeVerdict
@@ -23,14 +24,6 @@ class Format(StrEnum):
 
     TABLE = "table"
     JSON = "json"
-
-
-class Undecided(StrEnum):
-    """What an undecided budget is worth."""
-
-    WARN = "warn"
-    PASS = "pass"  # noqa: S105
-    FAIL = "fail"
 
 
 MaybeStore = Annotated[

@@ -3,7 +3,6 @@
 from pathbudget.analysis.report.chart import (
     ACCENT,
     INK,
-    QUIET,
     Chart,
     Trace,
     View,
@@ -12,6 +11,7 @@ from pathbudget.analysis.report.chart import (
     label,
     named_axis,
 )
+from pathbudget.analysis.report.chart_target import target_line, target_word
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import UNBOUNDED, bare_ms, given, interval
 from pathbudget.analysis.results import BudgetLine, TierInfo
@@ -64,8 +64,8 @@ def _view(tier: TierInfo, bars: Bars) -> View:
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 40, "b": 44},
         uniformtext={"minsize": 9, "mode": "hide"},
-        shapes=[_target_line(tier)],
-        annotations=[*_total_words(tier, totals), _target_word(tier)],
+        shapes=[target_line(tier)],
+        annotations=[*_total_words(tier, totals), target_word(tier)],
     )
     return View(label(tier.title or tier.name), traces, layout, 170 + 34 * len(names))
 
@@ -143,28 +143,3 @@ def _total_words(tier: TierInfo, totals: list[float | None]) -> list[Trace]:
         }
         for position, total in enumerate(totals)
     ]
-
-
-def _target_line(tier: TierInfo) -> Trace:
-    return {
-        "type": "line",
-        "x0": tier.target_ms,
-        "x1": tier.target_ms,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": INK, "width": 1.5, "dash": "dot"},
-    }
-
-
-def _target_word(tier: TierInfo) -> Trace:
-    return {
-        "x": tier.target_ms,
-        "y": 0,
-        "yref": "paper",
-        "yanchor": "top",
-        "yshift": -16,
-        "text": f"target {given(tier.target_ms)}",
-        "showarrow": False,
-        "font": {"size": 12, "color": QUIET},
-    }

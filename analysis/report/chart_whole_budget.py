@@ -14,9 +14,10 @@ from pathbudget.analysis.report.chart import (
     label,
     named_axis,
 )
+from pathbudget.analysis.report.chart_target import target_line, target_word
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.whole_budget import shown_budgets, term_words
-from pathbudget.analysis.report.words import UNBOUNDED, bare_ms, figure, given, interval
+from pathbudget.analysis.report.words import UNBOUNDED, bare_ms, figure, interval
 from pathbudget.analysis.results import TierInfo
 from pathbudget.analysis.whole_budget.results import WholeBudget, WholeTerm, WholeVerdict
 
@@ -66,10 +67,10 @@ def _view(lookup: Lookup, tier: TierInfo, budgets: Sequence[WholeBudget]) -> Vie
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         margin={"l": 8, "r": 8, "t": 40, "b": 44},
-        shapes=[_target_line(tier)],
+        shapes=[target_line(tier)],
         annotations=[
             *(_outcome(one, place, tier) for place, one in enumerate(budgets)),
-            _target_word(tier),
+            target_word(tier),
         ],
     )
     return View(label(tier.title or tier.name), traces, layout, 210 + 40 * len(names))
@@ -141,29 +142,4 @@ def _outcome(one: WholeBudget, place: int, tier: TierInfo) -> Trace:
         "xshift": 8,
         "showarrow": False,
         "font": {"size": 12, "color": LOUD if one.verdict is WholeVerdict.FAIL else INK},
-    }
-
-
-def _target_line(tier: TierInfo) -> Trace:
-    return {
-        "type": "line",
-        "x0": tier.target_ms,
-        "x1": tier.target_ms,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": INK, "width": 1.5, "dash": "dot"},
-    }
-
-
-def _target_word(tier: TierInfo) -> Trace:
-    return {
-        "x": tier.target_ms,
-        "y": 0,
-        "yref": "paper",
-        "yanchor": "top",
-        "yshift": -16,
-        "text": f"target {given(tier.target_ms)}",
-        "showarrow": False,
-        "font": {"size": 12, "color": QUIET},
     }
