@@ -6,8 +6,8 @@
     catalogue_of                     frames of regions and sites as a catalogue
     lines_frame ... events_frame     what an evaluation says, a frame for each kind of result
 
-A store as a frame is `pathbudget.agents.store.frames.stored_samples`. docs/notebooks.md has every
-column and its type.
+A store as a frame is `pathbudget.agents.store.frames.stored_samples`. docs/notebooks.md says
+more.
 """
 
 from pathbudget.analysis.frame_catalogue import catalogue_of
