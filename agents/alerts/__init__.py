@@ -1,0 +1,1 @@
+"""What somebody must be told of, whom, and when it is over."""

@@ -1,0 +1,1 @@
+"""NATS JetStream: server, credentials, and what goes over it."""

@@ -1,0 +1,1 @@
+"""From the bus into the store: acknowledged only after it is durable."""

@@ -1,0 +1,1 @@
+"""Words that agents, collectors and those who watch them share: entries, heartbeats, names."""

@@ -1,0 +1,1 @@
+"""Signed plans, the keys they are signed with, and what an agent's own policy lets through."""

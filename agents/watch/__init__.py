@@ -1,0 +1,1 @@
+"""Who is there, how far behind, how well: status, Prometheus, OpenTelemetry."""
