@@ -51,13 +51,18 @@ def measured_networks(
     tiers: tuple[str, ...] | None = None,
     campaign: str | None = None,
     confidence: float = 0.95,
-    terms: tuple["Term", ...] = (),
 ) -> "tuple[Evaluation, Networks]":
-    """The evaluation of a store, and what was measured of each pair, ready to be replayed."""
+    """What was measured of each pair, and an evaluation with no more than the headline
+    percentiles and the choice of sites.
+    """
     require("analysis", "numpy", "scipy")
     from pathbudget.analysis.evaluate import EvaluationOptions, evaluate_networks
 
     options = EvaluationOptions(
-        tiers=tiers, confidence=confidence, generated_unix_ns=time.time_ns(), terms=terms
+        tiers=tiers,
+        confidence=confidence,
+        generated_unix_ns=time.time_ns(),
+        percentiles=(),
+        whole=False,
     )
     return evaluate_networks(store.measurements(campaign=campaign), catalogue, options)

@@ -53,6 +53,7 @@ from pathbudget.analysis.track import Track
 from pathbudget.analysis.uploads import Uploads
 from pathbudget.analysis.whole_budget.evaluation import Networks, whole_budgets
 from pathbudget.analysis.whole_budget.network import NetworkSource
+from pathbudget.analysis.whole_budget.results import WholeBudget
 from pathbudget.analysis.whole_budget.terms import Term
 from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue, Tier
@@ -80,6 +81,9 @@ class EvaluationOptions:
     """Intervals hold at every look: for measuring until it is decided (`intervals.sequential`)."""
     require_busy_hours: bool = False
     """Lines of regions that were not measured in the evening do not pass: they are undecided."""
+    whole: bool = True
+    """Whole budgets of what is recommended; whoever makes others of `Networks` spares himself
+    these."""
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.confidence < 1:
@@ -226,13 +230,19 @@ class _Evaluator:
             timer_artefacts=timers,
             requests=requests,
             sampling=tuple(self.sampling),
-            whole_budgets=whole_budgets(
-                recommendations,
-                self.networks,
-                self.tiers,
-                confidence=self.options.confidence,
-                given=self.options.terms,
-            ),
+            whole_budgets=self._whole_budgets(recommendations),
+        )
+
+    def _whole_budgets(self, recommendations: Sequence[Recommendation]) -> tuple[WholeBudget, ...]:
+        options = self.options
+        if not options.whole:
+            return ()
+        return whole_budgets(
+            recommendations,
+            self.networks,
+            self.tiers,
+            confidence=options.confidence,
+            given=options.terms,
         )
 
     def _busy_hours(self) -> list[Finding]:

@@ -118,8 +118,8 @@ class Anatomy:
 
     def _window(self, p: float, value_ns: float) -> tuple[float, float]:
         share = min(WINDOW, (1 - p) / 2, p / 2)
-        low = self.whole.estimate(p - share).value
-        high = self.whole.estimate(p + share).value
+        low = self.whole.quantile(p - share)
+        high = self.whole.quantile(p + share)
         edge = self.whole.rounding_ns + 1.0
         return min(low, value_ns) - edge, (value_ns if math.isinf(high) else high) + edge
 

@@ -22,7 +22,7 @@ from scipy import special
 
 from pathbudget.analysis.quantiles import Estimate, Values, empirical_quantile, widened_ranks
 from pathbudget.analysis.request import Distribution
-from pathbudget.analysis.whole_budget.convolution import Convolution
+from pathbudget.analysis.whole_budget.convolution import CELLS, Convolution
 from pathbudget.analysis.whole_budget.groups import joined
 from pathbudget.analysis.whole_budget.terms import Term
 
@@ -33,6 +33,9 @@ FINE_ENOUGH = 5e-4
 """What the grid may add, as a share of a quantile, before a finer one is made."""
 
 ROUNDING = 1e-9
+
+EXACT = 1e-14
+"""A variance of a share that is none but for the rounding of floats."""
 
 
 class Sum:
@@ -45,7 +48,10 @@ class Sum:
         reach_ns: float | None = None,
         *,
         p: float = 0.95,
+        worth: Sequence[float] | None = None,
+        cells: int = CELLS,
     ) -> None:
+        """`reach_ns`, `cells` as in `Convolution`; `worth` of each term where it is known."""
         if not terms:
             raise ValueError("no terms, no sum")
         self.confidence = confidence
@@ -53,13 +59,17 @@ class Sum:
         self._constant_ns = math.fsum(float(term.ordered[0]) for term in terms if is_constant(term))
         self._terms = tuple(terms)
         self._parts = [term for term in terms if not is_constant(term)]
-        self._worth = [worth_of(part, p, confidence) for part in self._parts]
+        worth = [worth_of(term, p, confidence) for term in terms] if worth is None else worth
+        self.worth = tuple(worth)
+        """What the samples of each term are worth in it."""
+        self._worth = [w for w, term in zip(worth, terms, strict=True) if not is_constant(term)]
         self.failing = 1 - math.prod(1 - term.losses / term.n for term in terms)
         """Share of the requests in which at least one term failed."""
+        self._estimates: dict[float, Estimate] = {}
         self._grid: Convolution | None = None
         if len(self._parts) > 1:
             reach = None if reach_ns is None else reach_ns - self._constant_ns
-            self._grid = Convolution([part.ordered for part in self._parts], reach)
+            self._grid = Convolution([part.ordered for part in self._parts], reach, cells)
 
     @property
     def n(self) -> int:
@@ -103,11 +113,16 @@ class Sum:
         share, worth = self.share_within(time_ns), self.fewest
         if self._grid is not None:
             worth = self._size(self._grid, self._grid.place(time_ns - self._constant_ns))
-        low, high = self._lower(share, worth), self._upper(share, worth)
+        low, high = Limits(0.0, self._tail, self.fewest).of(share, worth)
         return 1 - share, max(0.0, 1 - high), min(1.0, 1 - low)
 
     def estimate(self, p: float) -> Estimate:
         """Quantile `p` of the sum with its interval."""
+        if p not in self._estimates:
+            self._estimates[p] = self._estimate(p)
+        return self._estimates[p]
+
+    def _estimate(self, p: float) -> Estimate:
         if not self._parts:
             value = self._constant_ns
             return Estimate(value=value, low=value, high=value, n=0, n_effective=math.inf)
@@ -124,10 +139,27 @@ class Sum:
         low = found.low + add
         return replace(found, value=found.value + add, low=low, high=found.high + add)
 
+    def quantile(self, p: float) -> float:
+        """Quantile `p` alone, which is quicker than with its interval."""
+        grid = self._grid
+        if grid is None:
+            return self.estimate(p).value
+        return self._first(grid, lambda place: grid.share_at(place) >= p - ROUNDING)
+
+    def surely_within(self, p: float, time_ns: float) -> bool:
+        """Whether the upper end of the interval of quantile `p` is within a time."""
+        grid = self._grid
+        if grid is None:
+            return self.estimate(p).high <= time_ns
+        place = grid.place(time_ns - self._constant_ns)
+        reached = Limits(p - ROUNDING, self._tail, self.fewest)
+        return place >= 0 and reached.surely(*self._known(grid, place))
+
     def _of_grid(self, grid: Convolution, p: float) -> Estimate:
-        value = self._first(grid, p, grid.share_at)
-        low = self._first(grid, p, lambda place: self._ends(grid, place)[1])
-        high = self._first(grid, p, lambda place: self._ends(grid, place)[0])
+        reached = Limits(p - ROUNDING, self._tail, self.fewest)
+        value = self.quantile(p)
+        low = self._first(grid, lambda place: reached.perhaps(*self._known(grid, place)))
+        high = self._first(grid, lambda place: reached.surely(*self._known(grid, place)))
         at = grid.place(value - self._constant_ns) if math.isfinite(value) else grid.cells - 1
         rounded_down = max(self._constant_ns + grid.least_ns, low - self.rounding_ns)
         return Estimate(
@@ -138,46 +170,77 @@ class Sum:
             n_effective=self._size(grid, at),
         )
 
-    def _first(self, grid: Convolution, p: float, rising: Callable[[int], float]) -> float:
-        """First time at which the share reaches `p`; inf where it never does."""
+    def _first(self, grid: Convolution, reached: Callable[[int], bool]) -> float:
+        """First time at which a share is reached; inf where it never is."""
         first, last = 0, grid.cells
         while first < last:
             middle = (first + last) // 2
-            if rising(middle) >= p - ROUNDING:
+            if reached(middle):
                 last = middle
             else:
                 first = middle + 1
         return grid.time_ns(first) + self._constant_ns if first < grid.cells else math.inf
 
-    def _ends(self, grid: Convolution, place: int) -> tuple[float, float]:
-        share, worth = grid.share_at(place), self._size(grid, place)
-        return self._lower(share, worth), self._upper(share, worth)
+    def _known(self, grid: Convolution, place: int) -> tuple[float, float]:
+        """The share at a place, and how many independent sums it is known as well as from."""
+        return grid.share_at(place), self._size(grid, place)
 
     def _size(self, grid: Convolution, place: int) -> float:
         """How many independent sums the share at a place is known as well as from."""
         variances = grid.variances(place)
         spread = sum(one / worth for one, worth in zip(variances, self._worth, strict=True))
         share = grid.share_at(place)
-        if spread <= 0 or not 0 < share < 1:
+        if not 0 < share < 1:
             return self.fewest
+        if spread <= EXACT:
+            return math.inf  # it depends on terms alone that nobody sampled
         return max(self.fewest, share * (1 - share) / spread)
 
-    def _lower(self, share: float, worth: float) -> float:
-        """Lower limit of a share, also if a term has slow times that its samples missed."""
-        if math.isinf(worth):
-            return share
-        hits = share * worth
-        limit = float(special.betaincinv(hits, worth - hits + 1, self._tail)) if hits > 0 else 0.0
-        unseen: float = self._tail ** (1 / self.fewest)
-        return min(limit, share * unseen)
 
-    def _upper(self, share: float, worth: float) -> float:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a share that is known as well as from `worth` independent sums, and whether
+    they reach `p`: told by the beta distribution itself, for its inverse takes a hundred times as
+    long.
+    """
+
+    p: float
+    tail: float
+    fewest: float
+    """What the samples of the term that has the fewest are worth."""
+
+    def of(self, share: float, worth: float) -> tuple[float, float]:
+        """Both limits; the lower one also if a term has slow times that its samples missed."""
         if math.isinf(worth):
-            return share
+            return self._seen(share), share
+        hits = share * worth
+        low = float(special.betaincinv(hits, worth - hits + 1, self.tail)) if hits > 0 else 0.0
+        if hits >= worth:
+            return min(low, self._seen(share)), 1.0
+        high = float(special.betaincinv(hits + 1, worth - hits, 1 - self.tail))
+        return min(low, self._seen(share)), high
+
+    def surely(self, share: float, worth: float) -> bool:
+        """Whether the lower limit is `p` or more."""
+        if self._seen(share) < self.p or share <= 0:
+            return False
+        if math.isinf(worth):
+            return True
+        hits = share * worth
+        return float(special.betainc(hits, worth - hits + 1, self.p)) <= self.tail
+
+    def perhaps(self, share: float, worth: float) -> bool:
+        """Whether the upper limit is `p` or more."""
+        if math.isinf(worth):
+            return share >= self.p
         hits = share * worth
         if hits >= worth:
-            return 1.0
-        return float(special.betaincinv(hits + 1, worth - hits, 1 - self._tail))
+            return True
+        return float(special.betainc(hits + 1, worth - hits, self.p)) <= 1 - self.tail
+
+    def _seen(self, share: float) -> float:
+        unseen: float = self.tail ** (1 / self.fewest)
+        return share * unseen
 
 
 def worth_of(term: Distribution, p: float, confidence: float) -> float:
@@ -220,7 +283,8 @@ def sum_of(
     ends = [end for end in (found.value, found.high) if math.isfinite(end)]
     if not ends or coarse.rounding_ns <= FINE_ENOUGH * min(ends):
         return coarse
-    fine = Sum(terms, confidence, max(*ends, also_ns) + coarse.rounding_ns, p=p)
+    reach_ns = max(*ends, also_ns) + coarse.rounding_ns
+    fine = Sum(terms, confidence, reach_ns, p=p, worth=coarse.worth)
     return fine if fine.rounding_ns < coarse.rounding_ns else coarse
 
 

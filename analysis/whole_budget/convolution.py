@@ -29,9 +29,12 @@ class Convolution:
 
     `summands` are times in ns in any order, +inf for failures, at least one each. `reach_ns` is the
     largest sum that is asked for; beyond it only the share is known. None: the largest there is.
+    The grid has at most `cells` places.
     """
 
-    def __init__(self, summands: Sequence[Values], reach_ns: float | None = None) -> None:
+    def __init__(
+        self, summands: Sequence[Values], reach_ns: float | None = None, cells: int = CELLS
+    ) -> None:
         finite = [values[np.isfinite(values)] for values in summands]
         self._least = [float(values.min()) if len(values) else 0.0 for values in finite]
         self.least_ns = math.fsum(self._least)
@@ -40,7 +43,7 @@ class Convolution:
             for values, least in zip(finite, self._least, strict=True)
         )
         width = widest if reach_ns is None else min(widest, max(0.0, reach_ns - self.least_ns))
-        self.step_ns = max(FINEST_NS, width / (CELLS - len(summands) - 1))
+        self.step_ns = max(FINEST_NS, width / (cells - len(summands) - 1))
         self.cells = math.ceil(width / self.step_ns) + len(summands) + 1
         self.masses = [
             self._mass(values, least, len(every))
@@ -72,6 +75,8 @@ class Convolution:
     @functools.cached_property
     def rests(self) -> list[Values]:
         """For each summand the same of the sum of all others."""
+        if len(self.masses) == 2:
+            return [np.minimum(np.cumsum(mass), 1.0) for mass in reversed(self.masses)]
         found: list[Values] = []
         for place in range(len(self.masses)):
             others = self._spectra[:place] + self._spectra[place + 1 :]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.whole_budget.anatomy import Anatomy
-from pathbudget.analysis.whole_budget.combine import Sum, is_constant, sum_of
+from pathbudget.analysis.whole_budget.combine import Sum, is_constant, sum_of, worth_of
 from pathbudget.analysis.whole_budget.groups import Group
 from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Deadline
@@ -15,6 +15,8 @@ from pathbudget.analysis.whole_budget.terms import TermName
 
 STEPS = 12
 """Halvings of the factor that the upper interval end still allows: to 0.03 %."""
+CELLS = 1 << 13
+"""Steps of the grid from the smallest sum to the target meanwhile: 0.02 % each, rounded up."""
 
 
 def deadline_of(groups: Sequence[Group], whole: Sum, request: Request) -> Deadline | None:
@@ -38,7 +40,7 @@ def deadline_of(groups: Sequence[Group], whole: Sum, request: Request) -> Deadli
     own = groups[at[0]].terms[at[1]].distribution
     quantile = Sum([own], request.confidence, p=request.p).estimate(request.p).value
     stretch = Anatomy(tuple(groups), whole).stretch(*at, request.p, request.target_ns)
-    safe = _safe_stretch(groups, at, stretch, request)
+    safe = _safe_stretch(groups, whole, at, stretch, request)
     hard, hard_safe = _hard(groups, at, request)
     return Deadline(
         at_percentile_ms=_ms(stretch, quantile),
@@ -56,18 +58,26 @@ def _ms(stretch: float | None, quantile: float) -> float | None:
 
 
 def _safe_stretch(
-    groups: Sequence[Group], at: tuple[int, int], stretch: float | None, request: Request
+    groups: Sequence[Group],
+    whole: Sum,
+    at: tuple[int, int],
+    stretch: float | None,
+    request: Request,
 ) -> float | None:
     """The largest factor with which the upper end of the interval is within the target."""
     if not stretch or all(math.isinf(group.n_effective) for group in groups):
         return stretch
 
+    distributions = [group.distribution for group in groups]
+    worth, target = list(whole.worth), request.target_ns
+
     def holds(factor: float) -> bool:
-        changed = list(groups)
-        changed[at[0]] = _stretched(groups[at[0]], at[1], factor)
-        distributions = [group.distribution for group in changed]
-        high = Sum(distributions, request.confidence, p=request.p).estimate(request.p).high
-        return high <= request.target_ns
+        distributions[at[0]] = own = _stretched(groups[at[0]], at[1], factor).distribution
+        worth[at[0]] = worth_of(own, request.p, request.confidence)
+        changed = Sum(
+            distributions, request.confidence, target, p=request.p, worth=worth, cells=CELLS
+        )
+        return changed.surely_within(request.p, target)
 
     if holds(stretch):
         return stretch

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathbudget.analysis.whole_budget.case import Case, Changed, Setting
 from pathbudget.analysis.whole_budget.levers import Lever
 from pathbudget.analysis.whole_budget.results import WhatIf
-from pathbudget.analysis.whole_budget.whole import figures, whole_budget
+from pathbudget.analysis.whole_budget.whole import budget_and_figures
 
 TOGETHER = "all together"
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -48,13 +48,15 @@ def _together(case: Case, levers: Sequence[tuple[Lever, Setting]]) -> WhatIf:
 def _what_if(name: str, title: str, case: Case, change: Changed) -> WhatIf:
     before, after = (change.before or case).request(), change.case.request()
     wanted = sorted({*PERCENTILES, float(case.tier.percentile)})
+    budget, shown = budget_and_figures(before, wanted)
+    changed, after_figures = budget_and_figures(after, wanted)
     return WhatIf(
         lever=name,
         title=title,
-        before=whole_budget(before),
-        after=whole_budget(after),
-        before_figures=figures(before, wanted),
-        after_figures=figures(after, wanted),
+        before=budget,
+        after=changed,
+        before_figures=shown,
+        after_figures=after_figures,
         assumptions=change.assumptions,
         confirm=change.confirm,
         notes=change.notes,

@@ -47,21 +47,12 @@ def whole_budget(request: Request) -> WholeBudget:
     return _Whole(request).result()
 
 
-def figures(request: Request, percentiles: Sequence[float]) -> tuple[Figure, ...]:
-    """The whole at several percentiles, combined as it is for its verdict."""
+def budget_and_figures(
+    request: Request, percentiles: Sequence[float]
+) -> tuple[WholeBudget, tuple[Figure, ...]]:
+    """The same, and the whole at several percentiles, combined as it is for its verdict."""
     whole = _Whole(request)
-    found: list[Figure] = []
-    for percentile in percentiles:
-        estimate = whole.estimate(percentile / 100)
-        found.append(
-            Figure(
-                percentile=percentile,
-                value_ms=milliseconds(estimate.value),
-                low_ms=milliseconds(estimate.low),
-                high_ms=milliseconds(estimate.high),
-            )
-        )
-    return tuple(found)
+    return whole.result(), tuple(whole.figure(percentile) for percentile in percentiles)
 
 
 class _Whole:
@@ -91,6 +82,15 @@ class _Whole:
             return self.sum.estimate(p)
         distributions = [group.distribution for group in self.groups]
         return sum_of(distributions, p, confidence=self.request.confidence).estimate(p)
+
+    def figure(self, percentile: float) -> Figure:
+        estimate = self.estimate(percentile / 100)
+        return Figure(
+            percentile=percentile,
+            value_ms=milliseconds(estimate.value),
+            low_ms=milliseconds(estimate.low),
+            high_ms=milliseconds(estimate.high),
+        )
 
     def _bound(self, p: float) -> Bound:
         distributions = [group.distribution for group in self.apart]

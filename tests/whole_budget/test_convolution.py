@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.whole_budget.conftest import MS, constant, distribution
 
 from pathbudget.analysis.quantiles import empirical_quantile, estimate_quantile
+from pathbudget.analysis.request import Distribution
 from pathbudget.analysis.whole_budget.combine import (
     Sum,
     guaranteed_bound,
@@ -179,3 +180,27 @@ def test_the_grid_says_what_it_adds() -> None:
 def test_quantile_of_nothing_but_numbers_is_as_everywhere() -> None:
     known = distribution([1.0, 2.0, 3.0, 4.0], math.inf)
     assert independent([known], 0.75).value == empirical_quantile(known.ordered, 0.75)
+
+
+def test_what_only_exact_terms_decide_is_not_blurred_by_the_rounding_of_floats() -> None:
+    steps = np.repeat([50.0, 100.0, 150.0, 200.0], [400, 120, 400, 80]) * MS
+    exact = Distribution(np.sort(steps), math.inf)
+    values = np.sort(np.random.default_rng(3).gamma(4, 0.002, 200)) * MS
+    sampled = Distribution(values, 200.0)
+    for p, step in ((0.45, 100.0), (0.7, 150.0)):
+        found = independent([exact, sampled], p)
+        assert step * MS <= found.low <= found.value <= found.high
+        assert found.high - step * MS < 0.1 * MS
+
+
+def test_the_upper_end_is_within_a_time_just_when_it_is_not_after_it() -> None:
+    rng = np.random.default_rng(4)
+    parts = [Distribution(np.sort(rng.gamma(9, 10, 400)) * MS, 400.0) for _ in range(3)]
+    whole = sum_of(parts, 0.95)
+    high = whole.estimate(0.95).high
+    assert whole.quantile(0.95) == whole.estimate(0.95).value
+    for share in (0.9, 0.999, 1.001, 1.1):
+        assert whole.surely_within(0.95, share * high) == (share > 1)
+    alone = Sum(parts[:1])
+    assert alone.surely_within(0.95, alone.estimate(0.95).high)
+    assert not alone.surely_within(0.95, alone.estimate(0.95).high * 0.99)

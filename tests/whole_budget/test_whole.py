@@ -13,7 +13,7 @@ from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeBudget, WholeVerdict
 from pathbudget.analysis.whole_budget.selection import select_terms
 from pathbudget.analysis.whole_budget.terms import Term, TermName, TermSource
-from pathbudget.analysis.whole_budget.whole import figures, whole_budget
+from pathbudget.analysis.whole_budget.whole import budget_and_figures, whole_budget
 from pathbudget.sites.catalogue import Tier
 
 IDS = tuple(f"trace-{i}" for i in range(600))
@@ -216,7 +216,7 @@ def test_the_one_term_that_can_bring_it_within_the_target_is_named(
 
 def test_figures_are_of_one_whole(tiers: dict[str, Tier], make_term: MakeTerm) -> None:
     asked = request_of(tiers["chat"], make_term(TermName.TTFT, gamma(1, 9, 10)))
-    p50, p95, p99 = (one.value_ms or 0.0 for one in figures(asked, (50, 95, 99)))
+    p50, p95, p99 = (one.value_ms or 0.0 for one in budget_and_figures(asked, (50, 95, 99))[1])
     assert p50 < p95 < p99
     assert p95 == whole_budget(asked).value_ms
 
