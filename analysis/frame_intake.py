@@ -15,19 +15,25 @@ import pandas as pd
 import pyarrow as pa
 
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
+from pathbudget.analysis.frame_columns import (
+    FrameError,
+    checked,
+    envelope_table,
+    first_row,
+    need_frame,
+    sample_table,
+    sent_times,
+    whole_numbers,
+)
 from pathbudget.analysis.results import Evaluation
 from pathbudget.probes import arrow_schema
 from pathbudget.probes.columns import CONTEXT_COLUMNS, SAMPLE_COLUMNS, Kind
 from pathbudget.probes.errors import RecordError
 from pathbudget.probes.record import (
     SCHEMA_VERSION,
-    AddressFamily,
     ClockSource,
-    ConnectionMode,
-    FailureKind,
     Measurement,
     Stage,
-    Transport,
 )
 from pathbudget.sites.catalogue import Catalogue
 
@@ -37,17 +43,7 @@ NEEDED = (("region", "vantage"), ("site", "target"), ("metric",), ("value_ns",))
 CONTEXT = tuple(column.name for column in CONTEXT_COLUMNS)
 OWN = tuple(column.name for column in SAMPLE_COLUMNS)
 KNOWN = frozenset({*CONTEXT, *OWN, "measurement_id", "position", "sent", "date"})
-WORDS = {
-    "failure_kind": FailureKind,
-    "failure_stage": Stage,
-    "clock_source": ClockSource,
-    "mode": ConnectionMode,
-    "transport": Transport,
-    "family": AddressFamily,
-}
 UNITS = ("_ms", "_us", "_s", "_seconds", "_msec")
-EARLIEST_NS = 100_000_000_000_000_000
-"""1973. A smaller time is one in seconds, milliseconds or microseconds."""
 SHORTEST_NS = 1_000
 """No delay to another machine is shorter; where all are, they are in another unit."""
 
@@ -58,10 +54,6 @@ DTYPES: dict[Any, Any] = {
     pa.bool_(): pd.BooleanDtype(),
 }
 """Types of pandas that know absence, by type of Arrow."""
-
-
-class FrameError(RecordError):
-    """A data frame that cannot be taken. The message begins with the column."""
 
 
 def samples_frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
@@ -92,7 +84,7 @@ def measurements_of(
     measurement. Columns that mean nothing here are refused, or passed over with ``extra="ignore"``.
     """
     _check_columns(samples, extra)
-    if len(samples) == 0:
+    if len(samples) == 0 and envelopes is None:
         return
     whole = _completed(samples)
     if envelopes is not None:
@@ -116,9 +108,8 @@ def evaluate_frames(
 
 
 def _check_columns(frame: pd.DataFrame, extra: Extra) -> None:
+    need_frame(frame, "samples")
     names = [str(name) for name in frame.columns]
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise FrameError(f"{doubled[0]}: this column is there twice")
     for choice in NEEDED:
         if not any(name in names for name in choice):
             raise FrameError(f"{' or '.join(choice)}: missing{_near(choice[0], names)}")
@@ -147,15 +138,15 @@ def _completed(samples: pd.DataFrame) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     for column in (*CONTEXT_COLUMNS, *SAMPLE_COLUMNS):
         if column.name in frame.columns:
-            columns[column.name] = _checked(frame[column.name], column.kind)
-    columns["sent_unix_ns"] = _sent(frame)
+            columns[column.name] = checked(frame[column.name], column.kind)
+    columns["sent_unix_ns"] = sent_times(frame)
     whole = pd.DataFrame(columns, index=frame.index)
     for one, other in (("region", "vantage"), ("site", "target")):
         for name, instead in ((one, other), (other, one)):
             if name not in whole.columns:
                 whole[name] = whole[instead]
             if whole[name].isna().any():
-                raise FrameError(f"{name}: row {_first(whole[name].isna())} has no name")
+                raise FrameError(f"{name}: row {first_row(whole[name].isna())} has no name")
     defaults = {"probe": "frame", "campaign": "", "network": "", "address": "",
                 "clock_source": str(ClockSource.FOREIGN)}  # fmt: skip
     for name, value in defaults.items():
@@ -164,90 +155,13 @@ def _completed(samples: pd.DataFrame) -> pd.DataFrame:
     if "seq" not in whole.columns:
         whole["seq"] = np.arange(len(whole))
     if "measurement_id" in frame.columns:
-        whole["measurement_id"] = _checked(frame["measurement_id"], Kind.TEXT)
+        whole["measurement_id"] = checked(frame["measurement_id"], Kind.TEXT)
+    whole["probe"] = whole["probe"].fillna(defaults["probe"])
     _check_values(whole)
-    return whole.reindex(columns=["measurement_id", *CONTEXT, *OWN])
-
-
-def _first(mask: "pd.Series[bool]") -> int:
-    return int(np.flatnonzero(mask.to_numpy(dtype=bool))[0])
-
-
-def _checked(column: "pd.Series[Any]", kind: Kind) -> "pd.Series[Any]":
-    name = str(column.name)
-    if kind in (Kind.INT64, Kind.INT32):
-        return _whole(column)
-    if kind is Kind.WORDS:
-        return column.map(_listed)
-    text = column.astype("string")
-    if name in WORDS:
-        known = {str(word) for word in WORDS[name]}
-        wrong = text.notna() & ~text.isin(known)
-        if wrong.any():
-            row = _first(wrong)
-            raise FrameError(
-                f"{name}: row {row} says {text[row]!r}; one of: {', '.join(sorted(known))}"
-            )
-    return text
-
-
-def _listed(words: Any) -> list[str]:
-    return [str(word) for word in words] if isinstance(words, Iterable) else []
-
-
-def _whole(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """A column of whole numbers as Int64; absent ones stay absent."""
-    name = column.name
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        raise FrameError(f"{name}: is a time; a number of nanoseconds is expected")
-    if pd.api.types.is_timedelta64_dtype(column.dtype):
-        raise FrameError(f"{name}: is a timedelta; take column.dt.total_seconds() * 1e9, rounded")
-    try:
-        numbers = pd.to_numeric(column)
-    except (ValueError, TypeError):
-        raise FrameError(f"{name}: holds text; whole numbers are expected") from None
-    if pd.api.types.is_float_dtype(numbers.dtype):
-        plain = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-        wrong = np.isinf(plain)
-        if wrong.any():
-            raise FrameError(
-                f"{name}: row {np.flatnonzero(wrong)[0]} is infinite; a loss has no number and a "
-                "failure_kind"
-            )
-        broken = np.isfinite(plain) & (plain != np.round(plain))
-        if broken.any():
-            row = int(np.flatnonzero(broken)[0])
-            raise FrameError(
-                f"{name}: row {row} is {plain[row]:g}, no whole number; nanoseconds are expected "
-                "(milliseconds times 1e6, rounded)"
-            )
-    return numbers.astype("Int64")
-
-
-def _sent(frame: pd.DataFrame) -> "pd.Series[Any]":
-    """Send times as whole nanoseconds since 1970 UTC."""
-    name = "sent_unix_ns" if "sent_unix_ns" in frame.columns else "sent"
-    column = frame[name]
-    if name == "sent":
-        if not pd.api.types.is_datetime64_any_dtype(column.dtype):
-            raise FrameError("sent: no times; pd.to_datetime(..., utc=True) makes them")
-        if not isinstance(column.dtype, pd.DatetimeTZDtype):
-            raise FrameError("sent: has no time zone; say which: frame.sent.dt.tz_localize('UTC')")
-    if column.isna().any():
-        raise FrameError(f"{name}: row {_first(column.isna())} has no time; also a loss was sent")
-    if name == "sent":
-        utc = column.dt.tz_convert("UTC").dt.tz_localize(None)
-        whole: pd.Series[Any] = utc.astype("datetime64[ns]").astype("int64").astype("Int64")
-        return whole
-    numbers = _whole(column)
-    wrong = numbers < EARLIEST_NS
-    if wrong.any():
-        row = _first(wrong)
-        raise FrameError(
-            f"{name}: row {row} is {numbers[row]}; nanoseconds since 1970 are expected (seconds "
-            "times 1e9)"
-        )
-    return numbers
+    whole = whole.reindex(columns=["measurement_id", *CONTEXT, *OWN])
+    if "position" in frame.columns:
+        whole = whole.loc[whole_numbers(frame["position"]).sort_values(kind="stable").index]
+    return whole
 
 
 def _check_values(frame: pd.DataFrame) -> None:
@@ -256,11 +170,13 @@ def _check_values(frame: pd.DataFrame) -> None:
     failed = pd.Series(False, index=frame.index) if kinds is None else kinds.notna()
     if (bare := values.isna() & ~failed).any():
         raise FrameError(
-            f"value_ns: row {_first(bare)} has no number, and no failure_kind to say why "
+            f"value_ns: row {first_row(bare)} has no number, and no failure_kind to say why "
             "(timeout ...)"
         )
     if (both := values.notna() & failed).any():
-        raise FrameError(f"failure_kind: row {_first(both)} has a number too; one of them is wrong")
+        raise FrameError(
+            f"failure_kind: row {first_row(both)} has a number too; one of them is wrong"
+        )
     if failed.any() and "failure_stage" not in frame.columns:
         frame["failure_stage"] = pd.Series(pd.NA, index=frame.index, dtype="string")
     if failed.any():
@@ -271,23 +187,6 @@ def _check_values(frame: pd.DataFrame) -> None:
             f"value_ns: the largest number is {int(positive.max())}, and no delay is that short; "
             "nanoseconds are expected (milliseconds times 1e6)"
         )
-
-
-def _table(rows: pd.DataFrame) -> pa.Table:
-    """The sample table of some rows. Raises FrameError."""
-    arrays: list[Any] = []
-    for field in arrow_schema.SAMPLE_SCHEMA:
-        if field.name == "position":
-            arrays.append(pa.array(np.arange(len(rows))))
-            continue
-        if rows[field.name].isna().all():
-            arrays.append(pa.nulls(len(rows), field.type))
-            continue
-        try:
-            arrays.append(pa.Array.from_pandas(rows[field.name], type=field.type))
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise FrameError(f"{field.name}: {str(error).splitlines()[0]}") from None
-    return pa.Table.from_arrays(arrays, schema=arrow_schema.SAMPLE_SCHEMA)
 
 
 def _measurement(rows: pd.DataFrame, number: int) -> Measurement:
@@ -309,7 +208,7 @@ def _measurement(rows: pd.DataFrame, number: int) -> Measurement:
     )  # fmt: skip
     rows = rows.assign(measurement_id=identifier)
     try:
-        return next(arrow_schema.from_tables(table, _table(rows)))
+        return next(arrow_schema.from_tables(table, sample_table(rows)))
     except RecordError as error:
         raise FrameError(str(error)) from None
 
@@ -317,23 +216,16 @@ def _measurement(rows: pd.DataFrame, number: int) -> Measurement:
 def _with_envelopes(whole: pd.DataFrame, envelopes: pd.DataFrame) -> Iterator[Measurement]:
     if whole["measurement_id"].isna().any():
         raise FrameError("measurement_id: missing; it joins samples with their envelopes")
+    need_frame(envelopes, "envelopes")
     if "id" not in envelopes.columns:
         raise FrameError("id: missing in the frame of envelopes")
-    table = pa.Table.from_pandas(
-        envelopes.reset_index(drop=True), schema=_schema_of(envelopes), preserve_index=False
-    )
+    table = envelope_table(envelopes)
     rows_by_id = {str(name): rows for name, rows in whole.groupby("measurement_id", sort=False)}
     try:
         for envelope, count, _ in arrow_schema.envelopes(table):
             rows = rows_by_id.pop(envelope.id, whole.iloc[:0])
-            yield arrow_schema.with_samples(envelope, count, _table(rows))
+            yield arrow_schema.with_samples(envelope, count, sample_table(rows))
     except RecordError as error:
         raise FrameError(str(error)) from None
     if rows_by_id:
         raise FrameError(f"measurement_id: {next(iter(rows_by_id))!s} has no envelope")
-
-
-def _schema_of(envelopes: pd.DataFrame) -> pa.Schema:
-    fields = [one for one in arrow_schema.MEASUREMENT_SCHEMA if one.name in envelopes.columns]
-    metadata: Any = arrow_schema.MEASUREMENT_SCHEMA.metadata
-    return pa.schema(fields, metadata=metadata)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from pathbudget.analysis.frame_intake import FrameError
+from pathbudget.analysis.frame_columns import FrameError, need_frame
 from pathbudget.analysis.results import (
     Assignment,
     BudgetLine,
@@ -42,6 +42,7 @@ def lines_frame(evaluation: Evaluation) -> pd.DataFrame:
 
 def lines_of(frame: pd.DataFrame) -> tuple[BudgetLine, ...]:
     """The lines of a frame that `lines_frame` made, or a part of one. Raises FrameError."""
+    need_frame(frame, "lines")
     names = [one.name for one in msgspec.structs.fields(BudgetLine)]
     if missing := [name for name in names if name not in frame.columns]:
         raise FrameError(f"{missing[0]}: missing")

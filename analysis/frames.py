@@ -11,8 +11,8 @@ more.
 """
 
 from pathbudget.analysis.frame_catalogue import catalogue_of
+from pathbudget.analysis.frame_columns import FrameError
 from pathbudget.analysis.frame_intake import (
-    FrameError,
     envelopes_frame,
     evaluate_frames,
     measurements_of,

@@ -13,7 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from pathbudget.analysis.frame_intake import DTYPES, FrameError
+from pathbudget.analysis.frame_columns import FrameError
+from pathbudget.analysis.frame_intake import DTYPES
 from pathbudget.probes.arrow_schema import SAMPLE_SCHEMA
 from pathbudget.probes.errors import StoreError
 

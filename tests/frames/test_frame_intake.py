@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
@@ -161,6 +163,27 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"value_ns": pd.to_timedelta([1, 2, 3], unit="ms")},
         "value_ns: is a timedelta",
     ),
+    "too long": ({"value_ns": [1e300, 5e6, None]}, "value_ns: row 0 is 1e+300, beyond 64 bits"),
+    "too long for all": (
+        {"value_ns": np.array([2**64 - 1, 1, 1], dtype=np.uint64)},
+        "value_ns: row 0 is 1.84467e+19, beyond 64 bits",
+    ),
+    "truth": ({"value_ns": [True, False, None]}, "value_ns: holds a bool; whole numbers"),
+    "complex": ({"value_ns": [1 + 2j, 2, 3]}, "value_ns: is complex; whole numbers"),
+    "bytes": ({"value_ns": [b"1", b"2", b"3"]}, "value_ns: holds a bytes; whole numbers"),
+    "names of bytes": ({"region": [b"eu"] * 3}, "region: row 0 is a bytes; text is expected"),
+    "half a character": (
+        {"region": pd.Series(["\ud800"] * 3, dtype=object)},
+        "region: holds what is no text",
+    ),
+    "far away": (
+        {"sent": pd.to_datetime(["2999-01-01"] * 3).as_unit("s").tz_localize("UTC")},
+        "sent: holds times beyond the years 1678 to 2261",
+    ),
+    "long ago": (
+        {"sent": pd.date_range("1960-01-01", periods=3, tz="UTC")},
+        "sent: row 0 is 1960-01-01 00:00:00+00:00; a time after 1973 is expected",
+    ),
 }
 
 
@@ -196,3 +219,68 @@ def test_one_measurement_of_two_places() -> None:
     mixed = frame(measurement_id=["m"] * 3, address=["192.0.2.1", "192.0.2.2", "192.0.2.1"])
     with pytest.raises(FrameError, match=r"^address: rows of one measurement_id differ in it"):
         list(measurements_of(mixed))
+
+
+@pytest.mark.parametrize("given", [None, [1], frame()["region"]], ids=["none", "list", "series"])
+def test_only_frames_are_taken(given: Any) -> None:
+    with pytest.raises(FrameError, match=r"^samples: a \w+; a data frame of pandas is expected"):
+        list(measurements_of(given))
+    with pytest.raises(FrameError, match=r"^envelopes: a \w+; a data frame of pandas is expected"):
+        list(measurements_of(samples_frame([measurement()]), [1]))  # type: ignore[arg-type]
+
+
+def test_columns_of_any_make() -> None:
+    plain = frame()
+    expected = list(measurements_of(plain))
+    kinds: list[pd.DataFrame] = [
+        plain.convert_dtypes(),
+        plain.convert_dtypes(dtype_backend="pyarrow"),
+        plain.assign(sent=plain.sent.astype(pd.ArrowDtype(pa.timestamp("us", "Europe/Paris")))),
+        plain.astype(dict.fromkeys(("region", "site", "metric", "failure_kind"), "category")),
+        plain.astype({"value_ns": object}),
+        plain.assign(value_ns=pd.Series(["11000000", "12000000", None], dtype=object)),
+    ]
+    for kind in kinds:
+        assert list(measurements_of(kind)) == expected
+
+
+def test_large_numbers_beside_absent_ones_stay_exact() -> None:
+    exact = START + 1
+    flows = pd.Series([exact, None, exact], dtype=object)
+    found = next(measurements_of(frame(sent=None, sent_unix_ns=[exact] * 3, flow=flows)))
+    assert [sample.flow for sample in found.samples] == [exact, None, exact]
+
+
+def test_one_flag_is_no_row_of_letters() -> None:
+    found = next(measurements_of(frame(flags=["host_busy", None, ["a", "b"]])))
+    assert [sample.flags for sample in found.samples] == [("host_busy",), (), ("a", "b")]
+
+
+def test_samples_in_another_order_are_the_same() -> None:
+    before = [measurement(0), measurement(1)]
+    samples, envelopes = samples_frame(before), envelopes_frame(before)
+    mixed = samples.sample(frac=1, random_state=1)
+    assert list(measurements_of(mixed, envelopes)) == before
+    with pytest.raises(FrameError, match=r"^measurement m-0: 0 of 120 samples are there"):
+        list(measurements_of(samples.iloc[:0], envelopes))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("counters", [None]),
+        ("counters", "late"),
+        ("counters", [("late", True)]),
+        ("schema", "two"),
+        ("vantage_asn", {"a": 1}),
+        ("region", 5),
+        ("noise_receive_offload", 2),
+        ("started_unix_ns", b"x"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_envelopes_that_are_wrong(column: str, value: Any) -> None:
+    before = [measurement()]
+    broken = envelopes_frame(before).assign(**{column: pd.Series([value], dtype=object)})
+    with pytest.raises(FrameError, match=rf"^{column}: "):
+        list(measurements_of(samples_frame(before), broken))

@@ -194,12 +194,18 @@ def test_events_and_incidents_of_routes() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"latitude": [50.0, 95.0]}, "regions.latitude: row 1 is 95; expected -90 to 90"),
-        ({"latitude": ["x", 1]}, "regions.latitude: row 0 is 'x', no number"),
+        ({"latitude": [50.0, 95.0]}, "regions.latitude: row 1: 95.0 is out of range; expected"),
+        ({"latitude": ["x", 1]}, 'regions.latitude: row 0: "x" is no number; expected'),
         ({"longitude": [None, 1]}, "regions.longitude: row 0 has none"),
         ({"name": ["eu", "eu"]}, "regions.name: row 1 repeats 'eu'"),
+        ({"name": ["eu", pd.NaT]}, "regions.name: row 1 has none"),
+        ({"name": ["eu", " "]}, 'regions.name: row 1: " " is not usable; expected text'),
+        ({"name": ["eu", b"us"]}, "regions.name: row 1: b'us' is no text; expected text"),
+        ({"weight": [1, 10**400]}, "regions.weight: row 1: a huge integer is out of range"),
+        ({"weight": [1, float("inf")]}, "regions.weight: row 1: inf is out of range"),
+        ({"country": ["DE", "Germany"]}, 'regions.country: row 1: "Germany" is'),
         ({"weigh_": [1, 1]}, "regions.weigh_: unknown column; known: name, latitude"),
-        ({"weight": [1, -1]}, "regions.weight: row 1 is -1; expected 0 to inf"),
+        ({"weight": [1, -1]}, "regions.weight: row 1: -1 is out of range; expected"),
     ],
     ids=lambda value: None if isinstance(value, dict) else value.split(":")[0],
 )
@@ -207,6 +213,24 @@ def test_places_that_are_wrong(change: dict[str, Any], message: str) -> None:
     with pytest.raises(FrameError) as raised:
         catalogue_of(REGIONS.assign(**change), SITES, {})
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize("given", [None, [1], {"name": ["eu"]}], ids=["none", "list", "dict"])
+def test_what_is_no_frame(given: Any) -> None:
+    with pytest.raises(FrameError, match=r"^regions: a \w+; a data frame of pandas is expected"):
+        catalogue_of(given, SITES, {})
+    with pytest.raises(FrameError, match=r"^lines: a \w+; a data frame"):
+        lines_of(given)
+
+
+def test_places_of_any_dtype() -> None:
+    expected = catalogue_of(REGIONS, SITES, {})
+    regions, sites = (one.convert_dtypes(dtype_backend="pyarrow") for one in (REGIONS, SITES))
+    assert catalogue_of(regions, sites, {}) == expected
+    categories = REGIONS.assign(name=pd.Categorical(REGIONS.name))
+    assert catalogue_of(categories, SITES, {}) == expected
+    numbered = catalogue_of(REGIONS.assign(name=[1, 2]), SITES, {})
+    assert list(numbered.regions) == ["1", "2"]
 
 
 def test_places_need_their_columns() -> None:
