@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.signal import lfilter
 
 from pathbudget.agents.store.layout import Layout, date_of
 from pathbudget.agents.store.table_files import parquet_writer
@@ -113,6 +112,8 @@ def columns_of(
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Delays with a daily swing, queues that last, rare long tails, and losses."""
+    from scipy.signal import lfilter  # slow to import, and readers of the lake need it not
+
     shots = n // len(TLS_PARTS) if probe == "tls" else n
     sent = started + np.sort(rng.integers(0, HOUR_NS, shots))
     base = 2e6 * (1.35 ** ((5 * region + 3 * site) % 13)) * (1 + 0.02 * vantage)

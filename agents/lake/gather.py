@@ -11,9 +11,11 @@ from pathbudget.agents.lake.envelopes import NO_FLOOR, Numbers
 from pathbudget.agents.lake.scratch import ScratchFile, read_blocks
 from pathbudget.agents.lake.sorting import Member, Sorted
 from pathbudget.analysis.series import Series, SeriesKey
-from pathbudget.analysis.track import Track
+from pathbudget.analysis.track import Track, order_in_time
 
 Pair = tuple[str, str]
+Run = tuple[Sorted, slice]
+"""Rows of one member in a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,7 @@ def series_by_pair(
     `vantages` are all names in order: a vantage's number is its place there.
     """
     members, floors, renumber = _common(shares)
-    (sent, values, sequence), owners, counts = _all_rows(shares, renumber)
-    order = _by_owner(owners, counts)
-    sent, values = sent[order], values[order]
-    ends = np.cumsum(np.bincount(owners, counts, minlength=len(members)).astype(np.int64))
+    runs = _runs(shares, renumber, len(members))
     numbers = {name: i for i, name in enumerate(vantages)}
     by_key: dict[SeriesKey, list[int]] = {}
     for i, member in enumerate(members):
@@ -48,8 +47,7 @@ def series_by_pair(
         found: list[Series] = []
         for key in keys:
             its = sorted(by_key[key], key=lambda i: numbers[members[i].vantage])
-            places = [slice(int(ends[i - 1]) if i else 0, int(ends[i])) for i in its]
-            parts = [_in_time(sent[one], values[one], sequence, order[one]) for one in places]
+            parts = [_in_time(runs[i]) for i in its]
             names = [numbers[members[i].vantage] for i in its]
             found.append(_series(key, parts, names, max(floors[i] for i in its)))
         yield pair, found
@@ -72,50 +70,27 @@ def _common(shares: Sequence[Share]) -> tuple[list[Member], list[int], list[Numb
     return list(numbers), floors, renumber
 
 
-def _all_rows(
-    shares: Sequence[Share], renumber: Sequence[Numbers]
-) -> tuple[tuple[Numbers, npt.NDArray[np.float64], Numbers], Numbers, Numbers]:
-    """Send times, values and sequence numbers of all rows; of every run of rows in a block its
-    member and its length.
-    """
-    blocks: list[Sorted] = []
-    owners: list[Numbers] = []
+def _runs(shares: Sequence[Share], renumber: Sequence[Numbers], members: int) -> list[list[Run]]:
+    """The rows of every member, in the order that they were written in."""
+    runs: list[list[Run]] = [[] for _ in range(members)]
     for share, table in zip(shares, renumber, strict=True):
         for block in read_blocks(share.file):
-            blocks.append(block)
-            owners.append(table[block.members])
-    return (
-        (
-            np.concatenate([block.sent_unix_ns for block in blocks]),
-            np.concatenate([block.values_ns for block in blocks]),
-            np.concatenate([block.sequence for block in blocks]),
-        ),
-        np.concatenate(owners),
-        np.concatenate([block.counts for block in blocks]),
-    )
+            first = 0
+            owners = table[block.members].tolist()
+            for member, count in zip(owners, block.counts.tolist(), strict=True):
+                runs[member].append((block, slice(first, first + count)))
+                first += count
+    return runs
 
 
-def _by_owner(owners: Numbers, counts: Numbers) -> Numbers:
-    """The order that brings the runs of every owner together, and keeps them in order."""
-    runs = np.argsort(owners, kind="stable")
-    begins = (np.cumsum(counts) - counts)[runs]
-    lengths = counts[runs]
-    offsets = begins - (np.cumsum(lengths) - lengths)
-    found: Numbers = np.repeat(offsets, lengths)
-    found += np.arange(len(found))
-    return found
-
-
-def _in_time(
-    sent: Numbers, values: npt.NDArray[np.float64], sequence: Numbers, rows: Numbers
-) -> tuple[Numbers, npt.NDArray[np.float64]]:
-    """One vantage in order of time; equal times by sequence, then value (`SeriesBuilder`).
-
-    `sequence` is of all rows, and `rows` says which are those of the vantage.
-    """
+def _in_time(runs: Sequence[Run]) -> tuple[Numbers, npt.NDArray[np.float64]]:
+    """One vantage in order of time; equal times by sequence, then value (`SeriesBuilder`)."""
+    sent = np.concatenate([block.sent_unix_ns[rows] for block, rows in runs])
+    values = np.concatenate([block.values_ns[rows] for block, rows in runs])
     if (sent[1:] > sent[:-1]).all():
         return sent, values
-    order = np.lexsort((values, sequence[rows], sent))
+    sequence = np.concatenate([block.sequence[rows] for block, rows in runs])
+    order = order_in_time(sent, lambda places: (sequence[places], values[places]))
     return sent[order], values[order]
 
 
@@ -129,7 +104,7 @@ def _merged(
     whose = np.repeat(np.array(vantages, dtype=np.int64), lengths)
     if len(parts) == 1:
         return Track(sent, values, whose)
-    order = np.argsort(sent, kind="stable")
+    order = np.argsort(sent, kind="stable")  # merges runs
     return Track(sent[order], values[order], whose[order])
 
 

@@ -7,10 +7,13 @@ reach: the lake, and the scratch folder.
 
 import os
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import forkserver, get_context
 from typing import Any, Protocol, TypeVar
+
+from pathbudget.agents.lake.memory import give_memory_back, keep_memory
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -42,9 +45,11 @@ class InProcesses:
 
     def __init__(self, workers: int = 2) -> None:
         self.workers = workers
-        self._pool = ProcessPoolExecutor(
-            workers, mp_context=get_context("forkserver"), initializer=_alone
-        )
+        context = get_context("forkserver")
+        context.set_forkserver_preload(["__main__", "pathbudget.agents.lake.lines"])
+        with _environment(dict.fromkeys(THREADS, "1")):
+            forkserver.ensure_running()
+        self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ready)
 
     def __call__(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Sequence[Result]:
         """As `Runner`."""
@@ -52,7 +57,7 @@ class InProcesses:
 
     def close(self) -> None:
         """End the processes."""
-        self._pool.shutdown()
+        self._pool.shutdown(cancel_futures=True)
 
     def __enter__(self) -> "InProcesses":
         return self
@@ -61,10 +66,29 @@ class InProcesses:
         self.close()
 
 
-def _alone() -> None:
-    """One thread each: there are as many processes as are wanted, and numpy is not loaded yet."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""One for each process: there are as many processes as are wanted. numpy reads them as it loads."""
+
+
+def _ready() -> None:
+    """Of a process, before its first task; the threads where its server is older than the pool."""
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    keep_memory()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """These variables for the processes that are begun meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class OnDask:
@@ -85,10 +109,32 @@ class OnDask:
         # Packed, because Dask looks into every field of an argument for graphs of its own.
         jobs = [delayed(_unpacked)(pickle.dumps((work, task))) for task in tasks]
         wish = {} if self._scheduler is None else {"scheduler": self._scheduler}
-        found: Sequence[Result] = compute(*jobs, **wish)  # type: ignore[no-untyped-call]
+        try:
+            found: Sequence[Result] = compute(*jobs, **wish)  # type: ignore[no-untyped-call]
+        finally:
+            self._leave_as_found()
         return found
+
+    def _leave_as_found(self) -> None:
+        """The processes of a cluster outlive this work."""
+        give_memory_back()
+        if self._scheduler is None:
+            client = _client()
+            if client is not None:
+                client.run(give_memory_back)
+
+
+def _client() -> Any:
+    """The client in force, if there is one."""
+    try:
+        from distributed import default_client
+
+        return default_client()
+    except (ImportError, ValueError):
+        return None
 
 
 def _unpacked(packed: bytes) -> Any:
+    keep_memory()
     work, task = pickle.loads(packed)  # noqa: S301 - packed by ourselves, a moment ago
     return work(task)

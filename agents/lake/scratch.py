@@ -1,14 +1,16 @@
-"""Sorted rows on their way from files to pairs: appended to one file for each part of the work.
+"""Sorted rows on their way from files to pairs: each task writes a file, block by block.
 
-A part is some pairs of a region and a site that fit into memory together. Each task writes files of
-its own, so nobody waits for anybody; a block is three arrays, one behind the other.
+A block has rows of one part, which is some pairs of a region and a site that fit into memory
+together: three arrays, one behind the other. Nobody waits for anybody, and who needs a part reads
+its blocks out of the files of all tasks.
 """
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,10 @@ from pathbudget.agents.lake.sorting import Sorted
 
 LARGEST = np.iinfo(np.uint32).max
 """Stands for a loss where values have 32 bits, which are enough for 4.29 s."""
+ALIGNED = 8
+"""Blocks begin at multiples of so many bytes, or reading would copy them once more."""
+BUFFERED = 1 << 20
+"""Bytes that are written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,8 @@ class ScratchWriter:
     """Writes the rows of one task; `part_of` says which part each member belongs to."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
-        self._open: dict[int, BinaryIO] = {}
+        self._path = folder / f"{name}.rows"
+        self._file = self._path.open("wb", buffering=BUFFERED)
         self.files: dict[int, ScratchFile] = {}
         """By part."""
 
@@ -61,32 +67,24 @@ class ScratchWriter:
                 self._append(int(parts[first]), rows, slice(first, last), mine)
 
     def _append(self, part: int, rows: Sorted, members: slice, mine: slice) -> None:
-        file = self._file(part)
         values, sequence = _narrow_values(rows.values_ns[mine]), _narrow(rows.sequence[mine])
         block = Block(
-            file.tell(),
+            self._file.tell(),
             rows.members[members],
             rows.counts[members],
             values.dtype.str,
             sequence.dtype.str,
         )
-        file.write(rows.sent_unix_ns[mine].data)
-        file.write(values.data)
-        file.write(sequence.data)
-        self.files[part].blocks.append(block)
-
-    def _file(self, part: int) -> BinaryIO:
-        if part not in self._open:
-            path = self._folder / f"{part}-{self._name}.rows"
-            self._open[part] = path.open("wb", buffering=0)
-            self.files[part] = ScratchFile(path)
-        return self._open[part]
+        length = 0
+        for column in (rows.sent_unix_ns[mine], values, sequence):
+            self._file.write(column.data)
+            length += column.nbytes
+        self._file.write(bytes(-length % ALIGNED))
+        self.files.setdefault(part, ScratchFile(self._path)).blocks.append(block)
 
     def close(self) -> None:
-        """End all files. Raises OSError."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
+        """End the file. Raises OSError."""
+        self._file.close()
 
 
 def _narrow_values(values: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
@@ -108,16 +106,23 @@ def _narrow(sequence: Numbers) -> npt.NDArray[Any]:
 
 def read_blocks(file: ScratchFile) -> Iterator[Sorted]:
     """The portions of a scratch file as they were written. Raises OSError."""
-    with file.path.open("rb") as source:
+    with file.path.open("rb", buffering=0) as source:
         for block in file.blocks:
+            kinds = [np.dtype(np.int64), np.dtype(block.values), np.dtype(block.sequence)]
             n = int(block.counts.sum())
-            source.seek(block.offset)
-            sent = np.fromfile(source, dtype=np.int64, count=n)
-            stored: Any = np.fromfile(source, dtype=block.values, count=n)
-            sequence: Any = np.fromfile(source, dtype=block.sequence, count=n)
-            if len(sequence) < n:
+            length = n * sum(kind.itemsize for kind in kinds)
+            content = os.pread(source.fileno(), length, block.offset)
+            if len(content) < length:
                 raise OSError(0, "the scratch file is shorter than what was written", file.path)
-            values = stored.astype(np.float64)
-            if block.values != values.dtype.str:
-                values[stored == LARGEST] = np.inf
-            yield Sorted(block.members, block.counts, sent, sequence, values)
+            place, columns = 0, list[npt.NDArray[Any]]()
+            for kind in kinds:
+                columns.append(np.frombuffer(content, kind, n, place))
+                place += n * kind.itemsize
+            yield _widened(block, *columns)
+
+
+def _widened(block: Block, sent: Numbers, stored: npt.NDArray[Any], sequence: Numbers) -> Sorted:
+    values = stored.astype(np.float64)
+    if stored.dtype != values.dtype:
+        values[stored == LARGEST] = np.inf
+    return Sorted(block.members, block.counts, sent, sequence, values)
