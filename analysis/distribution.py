@@ -1,9 +1,11 @@
 """The distribution of times with losses, and what its quantiles can be trusted for."""
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pathbudget.analysis.intervals.bursts import Bursts, bursts_of, slow_allowed
 from pathbudget.analysis.intervals.timeline import (
     ANY_NUMBER,
     Timeline,
@@ -49,7 +51,24 @@ class Distribution:
         """Quantile `p` with its interval."""
         size = self.worth(p, confidence)
         found = estimate_quantile(self.ordered, p, n_effective=size, confidence=confidence)
-        return replace(found, n_effective=min(size, float(self.n)))
+        high = max(found.high, self._above_bursts(p, confidence))
+        return replace(found, high=high, n_effective=min(size, float(self.n)))
+
+    def bursts(self) -> Bursts | None:
+        """The bursts that losses came in; None where they did not, or their order is not known."""
+        if self.timeline is None or self.losses < 2:
+            return None
+        found = bursts_of(self.timeline.lost(), self.n)
+        return found if found.largest > 1 else None
+
+    def _above_bursts(self, p: float, confidence: float) -> float:
+        """What quantile `p` may be for the bursts of losses; 0 without any."""
+        bursts = self.bursts()
+        if bursts is None:
+            return 0.0
+        allowed = slow_allowed(bursts, p, confidence)
+        rank = bursts.n - bursts.lost - allowed
+        return math.inf if allowed < 0 else float(self.ordered[max(rank, 1) - 1])
 
 
 def distribution_of(track: Track) -> Distribution:

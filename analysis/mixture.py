@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
+from pathbudget.analysis.intervals.bursts import Bursts, most_beyond, none_in_bursts
 from pathbudget.analysis.intervals.timeline import ANY_NUMBER, inflation, losses_decide
 from pathbudget.analysis.quantiles import Estimate, Values
 from pathbudget.analysis.request import Distribution
@@ -31,7 +32,7 @@ class Part:
     def share_below(self, x: float) -> float:
         """Empirical F(x) of this mode."""
         ordered = self.distribution.ordered
-        return float(np.searchsorted(ordered, x, side="right")) / len(ordered)
+        return float(ordered.searchsorted(x, side="right")) / len(ordered)
 
 
 def mixture_estimate(
@@ -49,9 +50,7 @@ def mixture_estimate(
         return sum(part.weight * part.share_below(x) for part in parts)
 
     value = _first_of(parts, point, p)
-    limits = _Limits(
-        parts, _sizes(parts, value, p, confidence), missing_weight, (1 - confidence) / 2
-    )
+    limits = _Limits(parts, _sizes(parts, value, p, confidence), missing_weight, p, confidence)
     low = 0.0 if limits.upper(-1.0) >= p else _first_of(parts, limits.upper, p)
     high = _first_of(parts, limits.lower, p)
     return Estimate(
@@ -95,7 +94,7 @@ def _first_of(parts: Sequence[Part], rising: Callable[[float], float], p: float)
     found = float("inf")
     for part in parts:
         ordered = part.distribution.ordered
-        earlier = ordered[: np.searchsorted(ordered, found)]
+        earlier = ordered[: ordered.searchsorted(found)]
         if len(earlier) and rising(float(earlier[-1])) >= p - SLACK:
             found = first_reaching(earlier, rising, p)
     return found
@@ -123,11 +122,30 @@ class _Limits:
     parts: Sequence[Part]
     sizes: list[float]
     missing_weight: float
-    tail: float
+    p: float
+    confidence: float
     _known: float = field(init=False)
+    _bursts: list[Bursts] = field(init=False)
+    """Losses of each part; empty where none came in bursts."""
 
     def __post_init__(self) -> None:
         self._known = sum(part.weight for part in self.parts)
+        found = [part.distribution.bursts() for part in self.parts]
+        self._bursts = (
+            [
+                none_in_bursts(part.distribution.losses, part.distribution.n)
+                if one is None
+                else one
+                for part, one in zip(self.parts, found, strict=True)
+            ]
+            if any(found)
+            else []
+        )
+
+    @property
+    def tail(self) -> float:
+        """Chance that the truth is beyond one end."""
+        return (1 - self.confidence) / 2
 
     def upper(self, x: float) -> float:
         """Largest share that is below `x`; what was not measured may all be."""
@@ -135,14 +153,25 @@ class _Limits:
 
     def lower(self, x: float) -> float:
         """Smallest share that is below `x`."""
-        return self._limit(x, self.tail, one_more=0)
+        least = self._limit(x, self.tail, one_more=0)
+        return min(least, self._known - self._beyond(x)) if self._bursts else least
+
+    def _beyond(self, x: float) -> float:
+        """Largest share that is above `x` or lost, were the bursts of losses as few by chance."""
+        slow = [
+            burst.n - burst.lost - float(np.searchsorted(part.distribution.ordered, x, "right"))
+            for part, burst in zip(self.parts, self._bursts, strict=True)
+        ]
+        weights = [part.weight for part in self.parts]
+        weighted = list(zip(weights, self._bursts, strict=True))
+        return most_beyond(weighted, slow, self.p, self.confidence)
 
     def _limit(self, x: float, tail: float, one_more: int) -> float:
         """Quantile `tail` of the sum of the parts' beta distributions, scaled by their weights."""
         mean = variance = 0.0
         for part, size in zip(self.parts, self.sizes, strict=True):
             n, ordered = part.distribution.n, part.distribution.ordered
-            rank = float(np.searchsorted(ordered, x, side="right"))
+            rank = float(ordered.searchsorted(x, side="right"))
             inside = len(self.parts) == 1 or (rank > 0 and ordered[int(rank) - 1] == x)
             # Between two samples of a part its share is that of neither: take the middle.
             share = min(rank + (one_more if inside else 0.5), n + 1) / (n + 1)

@@ -88,7 +88,8 @@ def _ones(words: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
     if hasattr(np, "bitwise_count"):  # from numpy 2.0 on
         found: npt.NDArray[Any] = np.bitwise_count(words)
         return found
-    return _ONES[words.view(np.uint8)].reshape(-1, 8).sum(axis=1)
+    counts: npt.NDArray[Any] = _ONES[words.view(np.uint8)].reshape(-1, 8).sum(axis=1)
+    return counts
 
 
 _ONES = np.array([number.bit_count() for number in range(256)], dtype=np.uint8)
@@ -169,6 +170,13 @@ class CountedTimeline(Timeline):
         before = float(q) / self.factor
         overflows = math.isinf(before) and not math.isinf(q)
         return self.counted.scatter(sys.float_info.max if overflows else before)
+
+    def lost(self) -> Numbers:
+        """As `Timeline.lost`."""
+        assert self.counted is not None
+        places = np.flatnonzero(np.isinf(self.counted.values_ns))
+        order = self.counted.cells.timeline.order
+        return np.sort(order[places]) if len(order) else places
 
 
 def counted_distribution(track: Track, cells: Cells | None = None) -> Distribution:

@@ -49,6 +49,11 @@ HEARD = 0.1
 SLOW_CHANCE = 0.95
 """Quantile of the scatter of independent samples up to which they are taken as such."""
 
+TURNS = 0.05
+"""Part of a cosine that vantages may take while they count as taking turns."""
+MOST_CELLS = 1 << 24
+"""Of more bins of vantages, all count as taking turns."""
+
 LOSSES_THAT_DECIDE = 0.25
 """Part of the share above a quantile that losses have where it is they that decide."""
 ANY_NUMBER = 1e300
@@ -115,6 +120,10 @@ class Timeline:
             neighbours=max(self.neighbours, self._alike(within)),
         )
 
+    def lost(self) -> npt.NDArray[np.int64]:
+        """Places of the losses, in order of time."""
+        return np.flatnonzero(np.isinf(self.values_ns))
+
     def neighbours_at(self, q: float) -> float:
         """Correlation of neighbours, in standard errors, of being at or below `q`."""
         below = (self.values_ns <= q).astype(np.float64)
@@ -177,12 +186,14 @@ def laid_out(track: Track) -> Timeline | None:
     days = float(track.sent_unix_ns[-1] - track.sent_unix_ns[0]) / DAY_NS
     if days < 1 - NEARLY or track.n < FEWEST_AN_HOUR * HOURS:
         starts = _starts(track.n, MOST_BINS)
-        cosines, scales, strata = *_plain(len(starts)), vantages
+        cosines, scales, strata = *_plain(len(starts), vantages is not None), vantages
     else:
         starts = _starts(track.n, BINS_OF_DAYS)
         halves = track.sent_unix_ns % DAY_NS * HALF_HOURS // DAY_NS
         cosines, scales = _without_rhythm(track.sent_unix_ns[starts], days)
         strata = grouped(track.vantages * HALF_HOURS + halves)
+    if vantages is not None:
+        cosines, scales = _within_vantages(vantages, starts, cosines, scales)
     return Timeline(
         values_ns=track.values_ns,
         starts=starts,
@@ -277,9 +288,31 @@ def _starts(n: int, most: int) -> npt.NDArray[np.int64]:
     return np.arange(bins, dtype=np.int64) * n // bins
 
 
-def _plain(bins: int) -> tuple[Values, Values]:
-    rows = _rows(bins)[: SLOW + QUICKER]
+def _plain(bins: int, spare: bool) -> tuple[Values, Values]:
+    """With spare ones, where vantages will take their part of some."""
+    rows = _rows(bins) if spare else _rows(bins)[: SLOW + QUICKER]
     return rows, np.ones(len(rows))
+
+
+def _within_vantages(
+    vantages: Groups, starts: npt.NDArray[np.int64], cosines: Values, scales: Values
+) -> tuple[Values, Values]:
+    """Cosines that are enough, and what is left of each once every vantage has lost its mean.
+
+    All, where vantages take turns; little, where one measured after the other. Where so many did
+    that too little is left, nothing is taken off: between vantages nothing is chance.
+    """
+    n, bins = len(vantages.of), len(starts)
+    if len(vantages.counts) * bins <= MOST_CELLS:
+        at = np.repeat(np.arange(bins), np.diff(np.append(starts, n)))
+        cells = np.bincount(vantages.of * bins + at, minlength=len(vantages.counts) * bins)
+        sums = cells.reshape(-1, bins) @ cosines.T
+        lost = (sums**2 / vantages.counts[:, np.newaxis]).sum(axis=0) * bins / n
+        left = scales * np.where(lost < TURNS, 1.0, np.clip(1 - lost, 0, 1))
+        if left.sum() >= SLOW:
+            scales = left
+    enough = int(np.searchsorted(np.cumsum(scales), SLOW + QUICKER - 0.5)) + 1
+    return cosines[:enough], scales[:enough]
 
 
 def _without_rhythm(sent_unix_ns: npt.NDArray[np.int64], days: float) -> tuple[Values, Values]:
