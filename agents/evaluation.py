@@ -13,6 +13,7 @@ from pathbudget.sites.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from pathbudget.analysis.results import Evaluation
+    from pathbudget.analysis.whole_budget.terms import Term
 
 
 class MeasurementStore(Protocol):
@@ -37,9 +38,12 @@ def evaluate_store(
     title: str = "",
     generated_unix_ns: int | None = None,
     percentiles: tuple[float, ...] = (),
+    terms: tuple["Term", ...] = (),
+    always_valid: bool = False,
+    require_busy_hours: bool = False,
 ) -> "Evaluation":
     """Evaluate what a store holds, of one campaign or since a moment where wanted. `percentiles`
-    get lines beside the usual ones.
+    get lines beside the usual ones; `terms` are those of whole requests that others measured.
 
     Raises PathbudgetError that names the extra to install where numpy or scipy is missing, and
     ConfigError for a tier that the catalogue does not have.
@@ -55,6 +59,9 @@ def evaluate_store(
         title=title,
         generated_unix_ns=time.time_ns() if generated_unix_ns is None else generated_unix_ns,
         percentiles=tuple(sorted({*usual, *percentiles})),
+        terms=terms,
+        always_valid=always_valid,
+        require_busy_hours=require_busy_hours,
     )
     found = store.measurements(campaign=campaign, since_unix_ns=since_unix_ns)
     return evaluate(found, catalogue, options)

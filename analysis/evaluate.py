@@ -211,7 +211,9 @@ class _Evaluator:
         return Evaluation(
             title=self.options.title,
             generated_unix_ns=self.options.generated_unix_ns,
-            provenance=self.intake.provenance.provenance(self.options.confidence),
+            provenance=self.intake.provenance.provenance(
+                self.options.confidence, always_valid=self.options.always_valid
+            ),
             regions=self.regions,
             sites=self.sites,
             tiers=tuple(tier_info(tier) for tier in self.tiers),

@@ -129,8 +129,8 @@ class ProvenanceCollector:
         """How each vantage measured, by region and name."""
         return tuple(self._vantages[key].info() for key in sorted(self._vantages))
 
-    def provenance(self, confidence: float) -> Provenance:
-        """How everything was measured."""
+    def provenance(self, confidence: float, *, always_valid: bool = False) -> Provenance:
+        """How everything was measured, and what the intervals of lines are."""
         return Provenance(
             campaigns=self._sorted("campaigns"),
             software=self._sorted("software"),
@@ -144,6 +144,7 @@ class ProvenanceCollector:
             confidence=confidence,
             counters=dict(sorted(self._counters.items())),
             imported_from=self._sorted("imported"),
+            always_valid=always_valid,
         )
 
     def _sorted(self, word: str) -> tuple[str, ...]:

@@ -350,6 +350,8 @@ class Provenance(Result, frozen=True):
     confidence: float
     counters: dict[str, int]
     imported_from: tuple[str, ...]
+    always_valid: bool = False
+    """Intervals of lines hold at every look together, and are wider for it."""
 
 
 class Evaluation(Result, frozen=True):

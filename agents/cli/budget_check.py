@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from pathbudget.agents.cli.budget_check_source import Asked, evaluation_of
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.report import (
-    STDOUT,
+from pathbudget.agents.cli.options import (
+    AlwaysValidOption,
+    BusyHoursOption,
     CampaignOption,
     CatalogueOption,
+    Rigour,
+    SpansOption,
+    TermsOption,
     TierOption,
-    check_folders,
-    evaluated,
-    write_whole,
+    TracesOption,
 )
+from pathbudget.agents.cli.outputs import STDOUT, check_folders, is_stdout, write_whole
 from pathbudget.agents.cli.wording import harmless
 from pathbudget.analysis.gate.annotations import Style
 from pathbudget.analysis.gate.policy import Treatment
@@ -101,6 +105,11 @@ def check(
     code_quality: QualityOption = None,
     annotations: AnnotationsOption = None,
     everything: EverythingOption = False,
+    terms: TermsOption = None,
+    traces: TracesOption = None,
+    span_map: SpansOption = None,
+    always_valid: AlwaysValidOption = False,
+    require_busy_hours: BusyHoursOption = False,
 ) -> None:
     """Say whether a pipeline may go on: exit 0 pass, 1 fail, 6 measure more.
 
@@ -119,20 +128,28 @@ def check(
     _refuse_clashes(wanted)
     the_policy = _policy(policy, tuple(tier or ()), undecided, not_measured)
     before = _baseline(baseline)
-    evaluation = _evaluation(source, catalogue or [], campaign, the_policy)
+    asked = Asked(
+        tuple(catalogue or ()),
+        campaign,
+        tuple(terms or ()),
+        tuple(traces or ()),
+        span_map,
+        Rigour(always_valid, require_busy_hours),
+    )
+    evaluation = evaluation_of(source, asked, the_policy)
     from pathbudget.analysis.gate.outcome import check as checked
 
     outcome = checked(evaluation, the_policy, before, baseline_file=str(baseline))
     outcome = _located(outcome, policy, catalogue[0] if catalogue else None)
     unwritten = _write(wanted, outcome, evaluation)
-    beside = STDOUT in wanted.values()
+    beside = any(map(is_stdout, wanted.values()))
     _say(outcome, annotations, everything=everything, err=beside)
     raise unwritten or typer.Exit(outcome.exit_code)
 
 
 def _refuse_clashes(wanted: dict[str, Path]) -> None:
     """Two outputs in one place would overwrite each other."""
-    places = [path if path == STDOUT else path.absolute() for path in wanted.values()]
+    places = [STDOUT if is_stdout(path) else path.absolute() for path in wanted.values()]
     twice = {str(path) for path in places if places.count(path) > 1}
     if twice:
         raise fail(f"{', '.join(sorted(twice))}: two outputs cannot go there", ExitCode.USAGE)
@@ -161,26 +178,6 @@ def _baseline(file: Path | None) -> "Baseline | None":
     from pathbudget.agents.gate_files import read_baseline
 
     return None if file is None else read_baseline(file)
-
-
-def _evaluation(
-    source: Path, catalogue: list[Path], campaign: str | None, policy: "Policy"
-) -> "Evaluation":
-    """Of a store, or what a report in JSON says."""
-    if source != STDOUT and not source.is_file():
-        percentiles = {*policy.percentiles}
-        percentiles.update(p for rules in policy.tier.values() for p in rules.percentiles)
-        return evaluated(
-            source, catalogue, policy.tiers, campaign, percentiles=tuple(sorted(percentiles))
-        )
-    if catalogue or campaign is not None:
-        message = "--catalogue and --campaign are for a store; a report has been evaluated already"
-        raise fail(message, ExitCode.USAGE)
-    from pathbudget.analysis.gate.evaluation_file import parse_evaluation
-
-    if source == STDOUT:
-        return parse_evaluation(sys.stdin.buffer.read(), "standard input")
-    return parse_evaluation(source.read_bytes(), str(source))
 
 
 def _located(outcome: "Outcome", policy: Path | None, catalogue: Path | None) -> "Outcome":
@@ -217,9 +214,6 @@ def _write(
     failed: list[typer.Exit] = []
     for kind, path in wanted.items():
         content = RENDERERS[kind](outcome, evaluation)
-        if path == STDOUT:
-            typer.echo(content, nl=False)
-            continue
         try:
             write_whole(path, content)
         except typer.Exit as error:

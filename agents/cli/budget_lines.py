@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
-from pathbudget.agents.cli.report import (
+from pathbudget.agents.cli.options import (
     DEFAULT_STORE,
+    AlwaysValidOption,
+    BusyHoursOption,
     CampaignOption,
     CatalogueOption,
+    RegionOption,
+    Rigour,
     StoreArgument,
     TierOption,
-    evaluated,
-    refuse_unknown,
 )
+from pathbudget.agents.cli.report import evaluated, refuse_unknown
 from pathbudget.analysis.report.selection import Selected, Sites, Wanted, no_such_line, select
 from pathbudget.analysis.report.words import connections, figure, interval, ms, percentile
 from pathbudget.analysis.results import Carrier, Mode, Verdict
@@ -46,9 +49,6 @@ class Undecided(StrEnum):
     FAIL = "fail"
 
 
-RegionOption = Annotated[
-    list[str] | None, typer.Option("--region", help="Only this region; repeatable.")
-]
 SiteOption = Annotated[list[str] | None, typer.Option("--site", help="Only this site; repeatable.")]
 SitesOption = Annotated[
     Sites | None,
@@ -100,6 +100,8 @@ def lines(
     campaign: CampaignOption = None,
     format: FormatOption = Format.TABLE,  # noqa: A002
     undecided: UndecidedOption = Undecided.WARN,
+    always_valid: AlwaysValidOption = False,
+    require_busy_hours: BusyHoursOption = False,
 ) -> None:
     """Print budget lines; exit 1 when one breaks its allowance.
 
@@ -108,7 +110,8 @@ def lines(
     """
     from pathbudget.analysis.report.lookup import Lookup
 
-    evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign)
+    rigour = Rigour(always_valid, require_busy_hours)
+    evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign, rigour=rigour)
     wanted = Wanted(
         tiers=tuple(tier or ()),
         regions=tuple(region or ()),

@@ -5,9 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.budget_lines import RegionOption
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.report import CampaignOption, CatalogueOption, TierOption
+from pathbudget.agents.cli.options import (
+    CampaignOption,
+    CatalogueOption,
+    RecommendedSiteOption,
+    RegionOption,
+    SpansOption,
+    TermsOption,
+    TierOption,
+    TracesOption,
+    given_of,
+    tell_left_out,
+)
 from pathbudget.agents.cli.whole_options import (
     AllowancesOption,
     Asked,
@@ -17,9 +27,6 @@ from pathbudget.agents.cli.whole_options import (
     MaybeStore,
     Measured,
     PercentileOption,
-    SpansOption,
-    TermsOption,
-    TracesOption,
     measured,
 )
 from pathbudget.agents.cli.wording import harmless
@@ -27,10 +34,6 @@ from pathbudget.agents.cli.wording import harmless
 if TYPE_CHECKING:
     from pathbudget.analysis.whole_budget.results import Combine, WhatIf
 
-SiteOption = Annotated[
-    list[str] | None,
-    typer.Option("--site", help="From this site; repeatable. Default: the recommended one."),
-]
 LeverOption = Annotated[
     list[str] | None,
     typer.Option("--lever", metavar="NAME[=VALUE]", help="What to change; repeatable."),
@@ -49,7 +52,7 @@ def what_if(
     catalogue: CatalogueOption = None,
     tier: TierOption = None,
     region: RegionOption = None,
-    site: SiteOption = None,
+    site: RecommendedSiteOption = None,
     terms: TermsOption = None,
     traces: TracesOption = None,
     span_map: SpansOption = None,
@@ -67,9 +70,7 @@ def what_if(
     if not lever:
         _list_levers()
         raise typer.Exit
-    from pathbudget.agents.whole_budgets import given_terms
-
-    given = given_terms(terms or [], traces or [], span_map)
+    given = given_of(terms, traces, span_map)
     asked = Asked(
         store=store,
         catalogue=tuple(catalogue or ()),
@@ -89,8 +90,7 @@ def what_if(
         typer.echo(what_ifs_json(found, given.notes), nl=False)
         return
     _print(found)
-    for note in given.notes:
-        typer.echo(f"Left out: {note}", err=True)
+    tell_left_out(given)
 
 
 def _list_levers() -> None:

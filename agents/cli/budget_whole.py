@@ -4,9 +4,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.budget_lines import RegionOption, Undecided
+from pathbudget.agents.cli.budget_lines import Undecided
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.report import CampaignOption, CatalogueOption, TierOption
+from pathbudget.agents.cli.options import (
+    CampaignOption,
+    CatalogueOption,
+    RecommendedSiteOption,
+    RegionOption,
+    SpansOption,
+    TermsOption,
+    TierOption,
+    TracesOption,
+    given_of,
+    tell_left_out,
+)
 from pathbudget.agents.cli.whole_options import (
     AllowancesOption,
     Asked,
@@ -16,9 +27,6 @@ from pathbudget.agents.cli.whole_options import (
     MaybeStore,
     Measured,
     PercentileOption,
-    SpansOption,
-    TermsOption,
-    TracesOption,
     UndecidedOption,
     exit_code,
     measured,
@@ -26,12 +34,9 @@ from pathbudget.agents.cli.whole_options import (
 )
 
 if TYPE_CHECKING:
+    from pathbudget.agents.whole_budgets import Given
     from pathbudget.analysis.whole_budget.results import Combine, WholeBudget
 
-SiteOption = Annotated[
-    list[str] | None,
-    typer.Option("--site", help="This site; repeatable. Default: the recommended one."),
-]
 DetailsOption = Annotated[
     bool, typer.Option("--details", help="Term by term, also where there are many.")
 ]
@@ -48,7 +53,7 @@ def whole(
     catalogue: CatalogueOption = None,
     tier: TierOption = None,
     region: RegionOption = None,
-    site: SiteOption = None,
+    site: RecommendedSiteOption = None,
     terms: TermsOption = None,
     traces: TracesOption = None,
     span_map: SpansOption = None,
@@ -65,9 +70,7 @@ def whole(
     The network is measured (STORE), other terms come from --terms and --traces; what is left
     stands at the tier's allowance and is named as assumed.
     """
-    from pathbudget.agents.whole_budgets import given_terms
-
-    given = given_terms(terms or [], traces or [], span_map)
+    given = given_of(terms, traces, span_map)
     asked = Asked(
         store=store,
         catalogue=tuple(catalogue or ()),
@@ -81,7 +84,7 @@ def whole(
     budgets = _budgets(measured(asked, given), combine)
     if not budgets:
         raise fail("no site is recommended: name one with --site.", ExitCode.NOTHING_MEASURED)
-    _print(budgets, given.notes, format, details=details)
+    _print(budgets, given, format, details=details)
     verdicts = [budget.verdict for budget in budgets]
     say_undecided(verdicts, undecided)
     raise typer.Exit(exit_code(verdicts, undecided))
@@ -102,16 +105,13 @@ def _budgets(found: Measured, combine: "Combine | None") -> "list[WholeBudget]":
     ]
 
 
-def _print(
-    budgets: "list[WholeBudget]", notes: tuple[str, ...], kind: Format, *, details: bool
-) -> None:
+def _print(budgets: "list[WholeBudget]", given: "Given", kind: Format, *, details: bool) -> None:
     if kind is Format.JSON:
         from pathbudget.analysis.whole_budget.whole_json import budgets_json
 
-        typer.echo(budgets_json(budgets, notes), nl=False)
+        typer.echo(budgets_json(budgets, given.notes), nl=False)
         return
     from pathbudget.agents.cli.whole_table import print_budgets
 
     print_budgets(budgets, details=details)
-    for note in notes:
-        typer.echo(f"Left out: {note}", err=True)
+    tell_left_out(given)

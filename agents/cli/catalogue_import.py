@@ -70,7 +70,7 @@ def peeringdb(
     What is left out is counted on stderr, by reason.
     """
     from pathbudget.agents.cli.catalogue import point_named
-    from pathbudget.agents.cli.report import check_folders, write_whole
+    from pathbudget.agents.cli.outputs import check_folders, write_whole
     from pathbudget.sites.peeringdb import Wanted, reasons, sites_of
     from pathbudget.sites.peeringdb_files import read_peeringdb
 

@@ -1,5 +1,6 @@
 """`pathbudget check HOST...`: a quick look from this machine, no files needed."""
 
+import functools
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -86,18 +87,22 @@ def check(
 
     checked = [parse_host(text, port) for text in dict.fromkeys(hosts)]
     here = parse_place(place, "--from") if place else None
+    # Without a duration it looks again and again until it is decided.
+    evaluation_of = functools.partial(
+        _evaluation, hosts=checked, here=here, always_valid=duration_ns is None
+    )
     began_s = time.monotonic()
     looked = look(
         checked,
         family=AddressFamily.IPV4 if ipv4 else AddressFamily.IPV6 if ipv6 else None,
         trust=Trust(verify=not insecure, ca_file=str(ca_file.resolve()) if ca_file else ""),
         duration_ns=duration_ns,
-        decided=lambda found: not more_would_help(_evaluation(found, checked, here)),
+        decided=lambda found: not more_would_help(evaluation_of(found)),
     )
     lasted_s = duration_ns / 1e9 if duration_ns else time.monotonic() - began_s
     for problem in [*looked.problems, *looked.unsent.values()]:
         tell(problem)
-    evaluation = _evaluation(looked.measurements, checked, here)
+    evaluation = evaluation_of(looked.measurements)
     if as_json:
         from pathbudget.analysis.report.json_report import render_json
 
@@ -126,12 +131,18 @@ def _duration(text: str) -> int:
 
 
 def _evaluation(
-    measurements: "Sequence[Measurement]", hosts: "Sequence[CheckedHost]", here: "Place | None"
+    measurements: "Sequence[Measurement]",
+    hosts: "Sequence[CheckedHost]",
+    here: "Place | None",
+    *,
+    always_valid: bool,
 ) -> "Evaluation":
     from pathbudget.agents.quick.look import places_as_catalogue
     from pathbudget.analysis.evaluate import EvaluationOptions, evaluate
 
-    options = EvaluationOptions(title="pathbudget check", generated_unix_ns=time.time_ns())
+    options = EvaluationOptions(
+        title="pathbudget check", generated_unix_ns=time.time_ns(), always_valid=always_valid
+    )
     return evaluate(measurements, places_as_catalogue(hosts, here), options)
 
 
@@ -144,6 +155,8 @@ def _show(evaluation: "Evaluation", hosts: "Sequence[str]", lasted_s: float) -> 
     # Neither [fe80::1]:443 is markup, nor the :cd: of an IPv6 address an emoji.
     console = Console(markup=False, emoji=False)
     show(evaluation, hosts, console)
+    if evaluation.provenance.always_valid:
+        console.print("Intervals of tiers hold at every look: it was measured until decided.")
     sentence = advice(evaluation, hosts, lasted_s)
     if sentence:
         console.print(sentence, highlight=False)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.report import DEFAULT_STORE, StoreArgument, refuse_unknown
+from pathbudget.agents.cli.options import DEFAULT_STORE, StoreArgument
+from pathbudget.agents.cli.report import refuse_unknown
 
 if TYPE_CHECKING:
     from pathbudget.agents.store.parquet import Store

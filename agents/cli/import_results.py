@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
-from pathbudget.agents.cli.report import (
-    CatalogueOption,
-    TierOption,
-    evaluated,
-    refuse_unknown,
-    write_whole,
-)
+from pathbudget.agents.cli.options import CatalogueOption, TierOption
+from pathbudget.agents.cli.outputs import is_stdout, write_whole
+from pathbudget.agents.cli.report import evaluated, refuse_unknown
 from pathbudget.agents.importers.probe_places import WITHIN_KM, ProbePlaces, RegionBy, read_places
 
 if TYPE_CHECKING:
@@ -233,4 +229,4 @@ def _write_report(
 
     evaluation = evaluated(store, catalogue, tiers, None, "RIPE Atlas results")
     write_whole(path, render_html(evaluation).encode())
-    typer.echo(f"{path}: html report", err=quiet)
+    typer.echo(f"{path}: html report", err=quiet or is_stdout(path))

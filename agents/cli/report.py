@@ -1,7 +1,5 @@
 """`pathbudget report`: what a store holds as one page for people who decide."""
 
-import os
-import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,24 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.options import (
+    DEFAULT_STORE,
+    AlwaysValidOption,
+    BusyHoursOption,
+    CampaignOption,
+    CatalogueOption,
+    Rigour,
+    SpansOption,
+    StoreArgument,
+    TermsOption,
+    TierOption,
+    TracesOption,
+    given_of,
+    tell_left_out,
+)
+from pathbudget.agents.cli.outputs import check_folders, is_stdout, write_whole
 
 if TYPE_CHECKING:
     from pathbudget.analysis.results import Evaluation
     from pathbudget.analysis.routes.route_report import RouteReport
+    from pathbudget.analysis.whole_budget.terms import Term
     from pathbudget.sites.catalogue import Catalogue
     from pathbudget.sites.prefixes import PrefixTable
 
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of measurements.")]
-CatalogueOption = Annotated[
-    list[Path] | None,
-    typer.Option("--catalogue", "-c", help="Regions, sites, tiers: TOML or CSV; repeatable."),
-]
-TierOption = Annotated[
-    list[str] | None, typer.Option("--tier", help="Only this tier; repeatable. Default: all.")
-]
-CampaignOption = Annotated[
-    str | None, typer.Option("--campaign", help="Only measurements of this campaign.")
-]
 OutputOption = Annotated[
     list[Path] | None,
     typer.Option("--output", "-o", help="File to write, - for stdout; repeatable."),
@@ -36,8 +40,6 @@ PrefixesOption = Annotated[
     Path | None,
     typer.Option("--prefixes", metavar="FILE", help="Prefix table: whose each address is."),
 ]
-DEFAULT_STORE = Path("pathbudget-store")
-STDOUT = Path("-")
 
 
 class Format(StrEnum):
@@ -81,25 +83,40 @@ def report(
     format: FormatOption = None,  # noqa: A002
     title: TitleOption = "",
     prefixes: PrefixesOption = None,
+    terms: TermsOption = None,
+    traces: TracesOption = None,
+    span_map: SpansOption = None,
+    always_valid: AlwaysValidOption = False,
+    require_busy_hours: BusyHoursOption = False,
 ) -> None:
     """Write a report on what a store holds: one HTML file, Markdown or JSON.
 
     The HTML opens with no network. Several outputs in one go: repeat --output; the suffix says
-    the format (.html, .md, .json).
+    the format (.html, .md, .json). Whole requests are judged with the terms of --terms and
+    --traces.
     """
     outputs = output or [Path(DEFAULT_NAMES[format or Format.HTML])]
     formats = [_format_of(path, format) for path in outputs]
     check_folders(outputs)
     origins = prefix_table(prefixes)
-    evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign, title)
+    given = given_of(terms, traces, span_map)
+    evaluation = evaluated(
+        store,
+        catalogue or [],
+        tuple(tier or ()),
+        campaign,
+        title,
+        terms=given.terms,
+        rigour=Rigour(always_valid, require_busy_hours),
+    )
     routes = _routes(store, catalogue or [], tuple(tier or ()), campaign, origins)
+    printed = any(is_stdout(path) for path in outputs)
     for path, kind in zip(outputs, formats, strict=True):
         content = _rendered(evaluation, routes, kind)
-        if path == STDOUT:
-            typer.echo(content, nl=False)
-            continue
         write_whole(path, content)
-        typer.echo(f"{path}: {kind} report, {_size(len(content))}", err=STDOUT in outputs)
+        if not is_stdout(path):
+            typer.echo(f"{path}: {kind} report, {_size(len(content))}", err=printed)
+    tell_left_out(given)
 
 
 def _format_of(path: Path, asked: Format | None) -> Format:
@@ -111,16 +128,6 @@ def _format_of(path: Path, asked: Format | None) -> Format:
     return found
 
 
-def check_folders(outputs: list[Path]) -> None:
-    """Complain about an output before the long work, not after it."""
-    for path in outputs:
-        if path != STDOUT and not path.parent.is_dir():
-            message = f"{path}: cannot be written: there is no folder {path.parent}"
-            raise fail(message, ExitCode.USAGE)
-        if path.is_dir():
-            raise fail(f"{path}: cannot be written: it is a folder", ExitCode.USAGE)
-
-
 def evaluated(
     folder: Path,
     catalogue_files: list[Path],
@@ -128,6 +135,9 @@ def evaluated(
     campaign: str | None,
     title: str = "",
     percentiles: tuple[float, ...] = (),
+    *,
+    terms: "tuple[Term, ...]" = (),
+    rigour: Rigour | None = None,
 ) -> "Evaluation":
     """Evaluate a store for a command; exits with a message where there is nothing to evaluate."""
     from pathbudget.agents.evaluation import evaluate_store
@@ -141,7 +151,7 @@ def evaluated(
     require("store", "pyarrow")
     from pathbudget.agents.store.parquet import Store
 
-    store = Store(folder)
+    store, rigour = Store(folder), rigour or Rigour()
     evaluation = evaluate_store(
         store,
         catalogue,
@@ -149,6 +159,9 @@ def evaluated(
         campaign=campaign,
         title=title,
         percentiles=percentiles,
+        terms=terms,
+        always_valid=rigour.always_valid,
+        require_busy_hours=rigour.require_busy_hours,
     )
     if not evaluation.provenance.samples:
         what = "no sample" if campaign is None else f"no sample of a campaign {campaign!r}"
@@ -217,31 +230,6 @@ def _rendered(evaluation: "Evaluation", routes: "RouteReport | None", kind: Form
     from pathbudget.analysis.report.html import render_html
 
     return render_html(evaluation, routes).encode()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write all of it or nothing: a reader never sees half a file. Exits with a message."""
-    path = path.resolve()
-    try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)
-            return
-        _write_beside(path, content)
-    except OSError as error:
-        message = f"{path}: cannot be written: {error.strerror}; what stood there is unchanged."
-        raise fail(message, ExitCode.TROUBLE) from None
-
-
-def _write_beside(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}")
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _size(count: int) -> str:

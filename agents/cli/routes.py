@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
-from pathbudget.agents.cli.report import (
+from pathbudget.agents.cli.options import (
     DEFAULT_STORE,
     CampaignOption,
     CatalogueOption,
-    PrefixesOption,
     StoreArgument,
     TierOption,
+)
+from pathbudget.agents.cli.outputs import check_folders, write_whole
+from pathbudget.agents.cli.report import (
+    PrefixesOption,
     catalogue_of,
-    check_folders,
     prefix_table,
     refuse_unknown,
-    write_whole,
 )
 from pathbudget.agents.cli.store import SinceOption, UntilOption
 from pathbudget.probes.errors import ConfigError, Fault

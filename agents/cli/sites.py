@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.report import CampaignOption, CatalogueOption
+from pathbudget.agents.cli.options import CampaignOption, CatalogueOption
 from pathbudget.agents.extras import require
 
 if TYPE_CHECKING:

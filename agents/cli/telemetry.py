@@ -181,7 +181,7 @@ def _tell_problems(gathered: "Gathered") -> None:
 
 
 def _write(path: Path, gathered: "Gathered") -> None:
-    from pathbudget.agents.cli.report import write_whole
+    from pathbudget.agents.cli.outputs import write_whole
     from pathbudget.analysis.whole_budget.term_output import as_csv, as_toml
 
     text = as_csv(gathered.terms) if path.suffix.lower() == ".csv" else as_toml(gathered.terms)

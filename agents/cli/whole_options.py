@@ -9,7 +9,8 @@ import typer
 
 from pathbudget.agents.cli.budget_lines import Undecided
 from pathbudget.agents.cli.exits import ExitCode, fail
-from pathbudget.agents.cli.report import DEFAULT_STORE, catalogue_of, refuse_unknown
+from pathbudget.agents.cli.options import DEFAULT_STORE
+from pathbudget.agents.cli.report import catalogue_of, refuse_unknown
 from pathbudget.analysis.whole_budget.results import Combine, WholeVerdict
 
 if TYPE_CHECKING:
@@ -37,18 +38,6 @@ MaybeStore = Annotated[
 AllowancesOption = Annotated[
     bool,
     typer.Option("--allowances", help="No store: the network, too, at its allowance."),
-]
-TermsOption = Annotated[
-    list[Path] | None,
-    typer.Option("--terms", metavar="FILE", help="Terms as TOML or CSV; repeatable."),
-]
-TracesOption = Annotated[
-    list[Path] | None,
-    typer.Option("--traces", metavar="FILE", help="OpenTelemetry export; repeatable."),
-]
-SpansOption = Annotated[
-    Path | None,
-    typer.Option("--span-map", metavar="FILE", help="Which spans are which terms (TOML)."),
 ]
 CombineOption = Annotated[
     Combine | None,

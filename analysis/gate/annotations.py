@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from pathbudget.analysis.gate.checks import Check, Effect, Outcome
+from pathbudget.analysis.gate.checks import Check, Outcome
 from pathbudget.analysis.gate.policy import Severity
 from pathbudget.analysis.gate.sarif import RULES, level_of
 from pathbudget.analysis.gate.subject_words import fingerprint, visible
@@ -26,8 +26,8 @@ class Style(StrEnum):
 
 
 def render_annotations(outcome: Outcome, style: Style) -> str:
-    """One line for each check that does not pass; empty when all do."""
-    open_checks = [check for check in outcome.checks if check.effect is not Effect.PASS]
+    """One line for each check that does not simply pass; empty when all do."""
+    open_checks = [check for check in outcome.checks if check.is_shown]
     lines = _github(open_checks) if style is Style.GITHUB else map(_plain, open_checks)
     return "".join(f"{line}\n" for line in lines)
 
@@ -43,7 +43,7 @@ def render_code_quality(outcome: Outcome) -> bytes:
             "location": {"path": check.file or "pathbudget", "lines": {"begin": check.line or 1}},
         }
         for check in outcome.checks
-        if check.effect is not Effect.PASS
+        if check.is_shown
     ]
     return msgspec.json.format(msgspec.json.encode(findings), indent=1) + b"\n"
 

@@ -10,6 +10,7 @@ from pathbudget.analysis.gate.policy import Policy, Severity
 from pathbudget.analysis.results import Carrier, Mode, Result, Verdict
 
 GATE_SCHEMA_VERSION = 1
+NOT_COMPARED = "not-compared"
 
 
 class Rule(StrEnum):
@@ -111,6 +112,17 @@ class Check(Result, frozen=True):
         return self.effect is Effect.FAIL and self.severity is Severity.ERROR
 
     @property
+    def is_notice(self) -> bool:
+        """Whether it ends nothing and says that nothing was compared: the baseline has no limit."""
+        undecided = self.verdict is Verdict.UNDECIDED and self.effect is Effect.PASS
+        return self.rule is Rule.REGRESSION and undecided
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether every output has it, and not the list of what passes alone."""
+        return self.effect is not Effect.PASS or self.is_notice
+
+    @property
     def wants_more(self) -> bool:
         """Whether it keeps the build from passing until more is measured."""
         return self.effect is Effect.MEASURE_MORE and self.severity is Severity.ERROR
@@ -123,7 +135,8 @@ class Outcome(Result, frozen=True):
     exit_code: int
     counts: dict[str, int]
     """``pass``, ``fail``, ``measure-more``: what counts for the build; ``warning`` and ``note``:
-    checks of tiers of lesser severity that do not pass."""
+    checks of tiers of lesser severity that do not pass; ``not-compared``: the baseline sets no
+    limit."""
     checks: tuple[Check, ...]
     """The failing ones first, then the open ones, then those that pass."""
     title: str

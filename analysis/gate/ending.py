@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pathbudget.analysis.gate.checks import Check, Effect, Ending
+from pathbudget.analysis.gate.checks import NOT_COMPARED, Check, Effect, Ending
 from pathbudget.analysis.gate.policy import Severity
 from pathbudget.analysis.results import Verdict
 
@@ -27,17 +27,28 @@ def _is_measured(one: Check) -> bool:
 
 def counts_of(checks: Iterable[Check]) -> dict[str, int]:
     """How many checks there are of each effect; of lesser severities those that do not pass."""
-    counts = dict.fromkeys(map(str, (*Effect, Severity.WARNING, Severity.NOTE)), 0)
+    words = (*Effect, Severity.WARNING, Severity.NOTE, NOT_COMPARED)
+    counts = dict.fromkeys(map(str, words), 0)
     for one in checks:
-        is_lesser = one.effect is not Effect.PASS and one.severity is not Severity.ERROR
-        counts[str(one.severity if is_lesser else one.effect)] += 1
+        counts[_counted_as(one)] += 1
     return counts
 
 
+def _counted_as(one: Check) -> str:
+    if one.is_notice:
+        return NOT_COMPARED
+    is_lesser = one.effect is not Effect.PASS and one.severity is not Severity.ERROR
+    return str(one.severity if is_lesser else one.effect)
+
+
 def ordered(checks: Iterable[Check]) -> list[Check]:
-    """The worst first; else in the order in which they were asked."""
+    """The worst first, then what was not compared; else in the order they were asked."""
     severities = list(Severity)
     return sorted(
         checks,
-        key=lambda one: (ORDER.index(one.effect), severities.index(one.severity)),
+        key=lambda one: (
+            ORDER.index(one.effect),
+            not one.is_notice,
+            severities.index(one.severity),
+        ),
     )

@@ -21,8 +21,8 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&@])")
 def render_markdown(outcome: Outcome) -> str:
     """A headline, what is wrong or open, and a folded table of what is well."""
     parts = [f"## {HEADS[outcome.ending]}", _summary(outcome)]
-    not_well = [check for check in outcome.checks if check.effect is not Effect.PASS]
-    well = [check for check in outcome.checks if check.effect is Effect.PASS]
+    not_well = [check for check in outcome.checks if check.is_shown]
+    well = [check for check in outcome.checks if not check.is_shown]
     if not_well:
         rows = [_row(f"{_word(check)} | {_escaped(check.text)}") for check in not_well[:MOST_ROWS]]
         if (left := len(not_well) - MOST_ROWS) > 0:
@@ -34,7 +34,9 @@ def render_markdown(outcome: Outcome) -> str:
 
 
 def _summary(outcome: Outcome) -> str:
-    counts = [f"{count:,} {word}" for word, count in outcome.counts.items() if count]
+    counts = [
+        f"{count:,} {word.replace('-', ' ')}" for word, count in outcome.counts.items() if count
+    ]
     campaigns = listed((_escaped(name) for name in outcome.campaigns), "no campaign")
     said = f"{counted(len(outcome.checks), 'check')}: {', '.join(counts) or 'none'}. "
     said += f"Campaign {campaigns}, to {utc(outcome.ended_unix_ns)}; "
@@ -43,6 +45,8 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _word(check: Check) -> str:
+    if check.is_notice:
+        return "not compared"
     if check.severity is not Severity.ERROR:
         return str(check.severity)
     return "**fail**" if check.effect is Effect.FAIL else "measure more"

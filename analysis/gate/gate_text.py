@@ -23,7 +23,7 @@ def render_text(outcome: Outcome, width: int | None, *, everything: bool = False
     lines = [f"pathbudget gate: {said} (exit code {outcome.exit_code})"]
     lines += _wrapped(_summary(outcome), width, "")
     for check in outcome.checks:
-        if everything or check.effect is not Effect.PASS:
+        if everything or check.is_shown:
             lines += _wrapped(check.text, width, f"{word_of(check):<{COLUMN}}")
     if not everything:
         lines += _new(outcome, width)
@@ -34,6 +34,8 @@ def word_of(check: Check) -> str:
     """What a check is, in one or two words."""
     if check.rule is Rule.NEW:
         return "new"
+    if check.is_notice:
+        return "not compared"
     if check.effect is Effect.PASS:
         return "pass"
     if check.severity is not Severity.ERROR:

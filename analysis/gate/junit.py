@@ -1,7 +1,8 @@
 """The outcome as JUnit XML, as Jenkins and GitLab read it: a suite per tier, a case per check.
 
 A failing check is a failure; one that keeps the build open is an error; what does not pass and does
-not count (a tier of lesser severity) is skipped, with its sentence.
+not count (a tier of lesser severity), or had nothing to be compared with, is skipped, with its
+sentence.
 """
 
 import re
@@ -70,6 +71,8 @@ def _case(check: Check) -> ET.Element:
 
 def _result(check: Check) -> str:
     """Element of what is not simply well."""
+    if check.is_notice:
+        return "skipped"
     if check.effect is Effect.PASS:
         return ""
     if check.severity is not Severity.ERROR:

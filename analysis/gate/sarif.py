@@ -1,6 +1,7 @@
 """The outcome as SARIF 2.1.0 (OASIS), as code scanning reads it.
 
-Only what does not pass is a result: readers that do not know `kind` show every result as a finding.
+Only what does not pass, or was not compared, is a result: readers that do not know `kind` show
+every result as a finding.
 """
 
 from typing import Any
@@ -27,7 +28,7 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 def render_sarif(outcome: Outcome, version: str) -> bytes:
     """The log, indented. `version` is that of this program."""
-    results = [_result(check) for check in outcome.checks if check.effect is not Effect.PASS]
+    results = [_result(check) for check in outcome.checks if check.is_shown]
     log = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -64,6 +65,8 @@ def _driver(version: str) -> dict[str, Any]:
 
 def level_of(check: Check) -> str:
     """``error``, ``warning`` or ``note``; what is open is no more than a warning."""
+    if check.is_notice:
+        return "note"
     if check.effect is Effect.FAIL or check.severity is Severity.NOTE:
         return LEVELS[check.severity]
     return "warning"

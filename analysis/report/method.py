@@ -180,11 +180,16 @@ def _provenance_table(facts: Provenance) -> Table:
         ("Samples", f"{facts.samples:,}, of which {facts.losses:,} without a number"),
         ("Probes", _some(facts.probes)),
         ("Schedules", _some(facts.schedules)),
-        ("Confidence of intervals", share(facts.confidence)),
+        ("Confidence of intervals", _confidence(facts)),
         ("Software", _some(facts.software)),
         ("Replies that are no samples", counts(facts.counters)),
     )
     return Table("Campaigns, probes and schedules", (column("What"), column("As it was")), rows)
+
+
+def _confidence(facts: Provenance) -> str:
+    words = share(facts.confidence)
+    return f"{words}; those of lines hold at every look together" if facts.always_valid else words
 
 
 def _some(items: tuple[str, ...], limit: int = 20) -> str:

@@ -77,7 +77,11 @@ def test_fail_comes_before_measure_more_and_the_worst_first() -> None:
     outcome = check(make_of_lines(lines), ALL)
     assert outcome.ending is Ending.FAIL
     assert [one.effect for one in outcome.checks] == ["fail", "measure-more", "pass"]
-    assert outcome.counts == {"pass": 1, "fail": 1, "measure-more": 1, "warning": 0, "note": 0}
+    assert {word: count for word, count in outcome.counts.items() if count} == {
+        "pass": 1,
+        "fail": 1,
+        "measure-more": 1,
+    }
 
 
 @pytest.mark.parametrize("severity", [Severity.WARNING, Severity.NOTE])

@@ -355,3 +355,24 @@ def test_the_published_schema_is_up_to_date() -> None:
     assert json.loads(PUBLISHED.read_bytes()) == json.loads(msgspec.json.encode(json_schema())), (
         "run: python -m pathbudget.analysis.gate.gate_json > docs/gate-schema.json"
     )
+
+
+def test_what_had_nothing_to_be_compared_with_is_told_in_every_output() -> None:
+    now = make_of_lines([make_line(20.0, 19.0, 21.0)])
+    before = baseline_of(make_of_lines([make_line(20.0, 19.0, None)]))
+    outcome = check(now, ALL, before)
+    said = "not to be compared: the baseline sets no upper limit"
+    assert outcome.exit_code == 0
+    assert (outcome.counts["not-compared"], outcome.counts["pass"]) == (1, 1)
+    text = render_text(outcome, None)
+    assert "2 checks: 1 pass, 1 not compared." in text
+    assert re.search(f"(?m)^not compared .*{said}", text)
+    assert f"note: voice-ai, {'us-south to dallas'}" in render_annotations(outcome, Style.PLAIN)
+    assert render_annotations(outcome, Style.GITHUB).startswith("::notice ")
+    (finding,) = json.loads(render_code_quality(outcome))
+    assert (finding["severity"], said in finding["description"]) == ("info", True)
+    (result,) = json.loads(render_sarif(outcome, "1"))["runs"][0]["results"]
+    assert (result["level"], result["ruleId"]) == ("note", "PB003")
+    (skipped,) = ET.fromstring(render_junit(outcome)).iter("skipped")
+    assert said in skipped.get("message", "")
+    assert "| not compared | " in render_markdown(outcome)

@@ -111,7 +111,7 @@ def test_a_duration_is_kept_to(looks: Looks) -> None:
         for one in json.loads(looks["longer"].stdout)["summaries"]
         if one["metric"] == "rtt" and one["probe"] == "icmp"
     ]
-    assert 170 <= echoes["n"] <= 175  # 6 s at 130 in 4.5 s
+    assert 262 <= echoes["n"] <= 268  # 6 s at 200 in 4.5 s
 
 
 def test_a_port_that_refuses_is_a_round_trip_and_no_connection(looks: Looks) -> None:
@@ -146,3 +146,12 @@ def test_bad_command_lines_are_explained(arguments: list[str], word: str) -> Non
     done = end(start(*arguments))
     assert done.returncode == 2
     assert word in done.stderr
+
+
+def test_what_looks_until_it_is_decided_has_intervals_that_hold_at_every_look(
+    looks: Looks,
+) -> None:
+    once, until = json.loads(looks["longer"].stdout), json.loads(looks["json"].stdout)
+    assert not once["provenance"]["always_valid"]
+    assert until["provenance"]["always_valid"]
+    assert "hold at every look" in looks["table"].stdout

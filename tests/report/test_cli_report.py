@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pathbudget.agents.cli import report
+from pathbudget.agents.cli import outputs
 from pathbudget.agents.cli.exits import ExitCode
 from pathbudget.agents.cli.main import application
 from pathbudget.agents.store.parquet import Store
@@ -118,7 +118,7 @@ def test_what_stood_there_survives_a_full_disk(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(typer.Exit) as caught:
-        report.write_whole(old, b"new")
+        outputs.write_whole(old, b"new")
     assert caught.value.exit_code == ExitCode.TROUBLE
     assert old.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -126,7 +126,7 @@ def test_what_stood_there_survives_a_full_disk(
 
 def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
-    report.write_whole(tmp_path / "whole", b"x")
+    outputs.write_whole(tmp_path / "whole", b"x")
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "whole")}
     assert len(modes) == 1
 
@@ -134,7 +134,7 @@ def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real.html").write_text("old")
     (tmp_path / "link.html").symlink_to("real.html")
-    report.write_whole(tmp_path / "link.html", b"new")
+    outputs.write_whole(tmp_path / "link.html", b"new")
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "real.html").read_text() == "new"
 
@@ -195,3 +195,47 @@ def test_from_a_store_to_all_formats_without_the_address_of_a_vantage(tmp_path: 
     assert lines.exit_code == 0, lines.output
     assert "texas" in lines.stdout
     assert "pass" in lines.stdout
+
+
+def test_a_report_judges_whole_requests_with_the_terms_it_is_given(tmp_path: Path) -> None:
+    store, catalogue = tmp_path / "store", tmp_path / "catalogue.toml"
+    catalogue.write_text(CATALOGUE)
+    Store(store).write([measurement(1)])
+    terms = tmp_path / "terms.csv"
+    terms.write_text("term,value_ms\n" + "".join(f"ttft,{90 + at % 40}\n" for at in range(400)))
+    words: list[str | Path] = [store, "-c", catalogue, "--tier", "chat", "--terms", terms]
+    result = run(*words, "-o", tmp_path / "r.json", "-o", tmp_path / "r.md")
+    assert result.exit_code == 0, result.output
+    (whole,) = json.loads((tmp_path / "r.json").read_bytes())["whole_budgets"]
+    sources = {term["name"]: term["source"] for term in whole["terms"]}
+    assert (sources["ttft"], sources["guardrail"]) == ("file", "tier")
+    assert "ttft" not in whole["assumed"]
+    policy = tmp_path / "gate.toml"
+    policy.write_text('whole = true\nundecided = "pass"\ntiers = ["chat"]\n')
+    gate = ["budget", "check", str(store), "-c", str(catalogue), "--terms", str(terms)]
+    told = CliRunner().invoke(application, [*gate, "--policy", str(policy), "--all"])
+    assert told.exit_code == 0, told.output
+    assert "whole request" in told.stdout
+    told = CliRunner().invoke(application, [*gate, "--undecided", "pass"])
+    assert "whole = true" in told.stderr
+
+
+def test_a_fault_in_the_terms_is_told_before_the_store_is_read(
+    fake: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "terms.toml").write_text('[[term]]\nname = "ttft"\nsamples_ms = [-1]\n')
+    result = run(tmp_path, "--terms", tmp_path / "terms.toml", "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert not fake
+
+
+def test_intervals_for_many_looks_and_the_evening_can_be_asked_for(
+    fake: dict[str, Any], tmp_path: Path
+) -> None:
+    words = ["--always-valid", "--require-busy-hours"]
+    assert run(tmp_path, *words, "-o", tmp_path / "r.json").exit_code == 0
+    assert (fake["always_valid"], fake["require_busy_hours"]) == (True, True)
+    for command in ("lines", "check"):
+        fake.clear()
+        CliRunner().invoke(application, ["budget", command, str(tmp_path), *words])
+        assert (fake["always_valid"], fake["require_busy_hours"]) == (True, True)
