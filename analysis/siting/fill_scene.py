@@ -60,7 +60,8 @@ def _joined(scene: Scene, parts: list[tuple[npt.NDArray[np.intp], Filling]]) -> 
     worst = max((part for _, part in parts), key=lambda part: part.error.median)
 
     def joined(array_of: Callable[[Filling], Matrix]) -> Matrix:
-        whole = np.full(scene.value.shape, np.nan)
+        one = array_of(worst)
+        whole = np.full((len(scene.rows), *one.shape[1:]), np.nan)
         for rows, part in parts:
             whole[rows] = array_of(part)
         return whole
@@ -72,22 +73,19 @@ def _joined(scene: Scene, parts: list[tuple[npt.NDArray[np.intp], Filling]]) -> 
         low=joined(lambda part: part.low),
         high=joined(lambda part: part.high),
         residuals=joined(lambda part: part.residuals),
+        tables=joined(lambda part: part.tables),
     )
 
 
 def with_filling(scene: Scene, filling: Filling) -> Scene:
     """The scene with the filled pairs written in."""
-    tables, done = scene.tables.copy(), filling.filled
-    for i, j in zip(*np.nonzero(done), strict=True):
-        tables[i, j] = of_interval(
-            float(filling.values[i, j]), float(filling.low[i, j]), float(filling.high[i, j])
-        )
+    done = filling.filled
     return replace(
         scene,
         value=np.where(done, filling.values, scene.value),
         low=np.where(done, filling.low, scene.low),
         high=np.where(done, filling.high, scene.high),
-        tables=tables,
+        tables=np.where(done[..., None], filling.tables, scene.tables),
         filling=filling,
     )
 

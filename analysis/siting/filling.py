@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
+from pathbudget.analysis.siting.filling_errors import spread_of
 from pathbudget.analysis.siting.filling_fibre import fibre_terms, floor_times_inflation, zones
 from pathbudget.analysis.siting.filling_known import Known
 from pathbudget.analysis.siting.filling_low_rank import low_rank
@@ -35,8 +35,6 @@ PRIOR_SIZE = 1.0
 """Samples that a prediction is worth."""
 
 FOLDS = 5
-BANDS = 3
-FEWEST_OF_BAND = 40
 
 WITH_COORDINATES: Mapping[str, Model] = {
     "light floor x inflation": floor_times_inflation,
@@ -63,7 +61,10 @@ class ModelError:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Predicted costs of the open pairs (``nan`` elsewhere), each with a 95 % interval."""
+    """Predicted costs of the open pairs (``nan`` elsewhere), each with a 95 % interval.
+
+    `tables` (regions x sites x levels) is what they may be beyond these three numbers.
+    """
 
     model: str
     values: Matrix
@@ -75,6 +76,8 @@ class Filling:
     """Open pairs whose region or site has too few known pairs."""
     residuals: Matrix = field(repr=False)
     """True over predicted, for every known pair, by cross-validation."""
+    tables: Matrix = field(repr=False)
+    """What each filled pair may be, at the levels of `sampling.PROBABILITIES`."""
 
     @property
     def error(self) -> ModelError:
@@ -120,13 +123,14 @@ def fill(
     sizes = np.zeros(known.costs.shape) if scarce is None else scarce
     open_pairs = np.isnan(known.costs) | (sizes > 0)
     able = open_pairs & _enough(known)
-    predicted = np.where(able, _blended(known, model(known), sizes), np.nan)
-    low, high = _interval(predicted, known, residuals)
+    own = sizes / (sizes + PRIOR_SIZE)
+    predicted = np.where(able, _blended(known, model(known), own), np.nan)
+    spread = spread_of(predicted, known, residuals)
     return Filling(
         model=best,
         values=predicted,
-        low=low,
-        high=high,
+        low=spread.low,
+        high=spread.high,
         errors=tuple(
             error_of(name, known, tried[name][1])
             for name in ranked
@@ -134,13 +138,13 @@ def fill(
         ),
         not_filled=int(np.count_nonzero(open_pairs & ~able)),
         residuals=residuals,
+        tables=spread.tables,
     )
 
 
-def _blended(known: Known, predicted: Matrix, sizes: Matrix) -> Matrix:
-    """Predictions, drawn to what few samples of the pair itself say."""
-    own = sizes / (sizes + PRIOR_SIZE)
-    costs = np.where(sizes > 0, known.costs, 1.0)
+def _blended(known: Known, predicted: Matrix, own: Matrix) -> Matrix:
+    """Predictions, drawn to what few samples of the pair itself say; `own` is their share."""
+    costs = np.where(own > 0, known.costs, 1.0)
     blended: Matrix = np.exp(own * np.log(costs) + (1 - own) * np.log(predicted))
     return blended
 
@@ -190,37 +194,3 @@ def _enough(known: Known) -> Mask:
     columns = np.count_nonzero(seen, axis=0) >= FEWEST_OF_PLACE
     enough: Mask = rows[:, None] & columns[None, :]
     return enough
-
-
-def _interval(predicted: Matrix, known: Known, ratio: Matrix) -> tuple[Matrix, Matrix]:
-    """Prediction times the outer quantiles of the errors at pairs of about its length."""
-    there = ~np.isnan(ratio)
-    ratios = ratio[there]
-    lengths = known.costs[there] / ratios
-    bands = max(1, min(BANDS, len(ratios) // FEWEST_OF_BAND))
-    edges = np.quantile(lengths, np.linspace(0, 1, bands + 1)[1:-1])
-    of_known, of_open = np.searchsorted(edges, lengths), np.searchsorted(edges, predicted)
-    low, high = np.full_like(predicted, np.nan), np.full_like(predicted, np.nan)
-    for band in range(bands):
-        lowest, highest = _outer(ratios[of_known == band])
-        low[of_open == band], high[of_open == band] = lowest, highest
-    low, high = np.minimum(low, 1.0) * predicted, np.maximum(high, 1.0) * predicted
-    floor = 0.0 if known.floors is None else known.floors
-    return np.maximum(low, np.minimum(floor, predicted)), high
-
-
-def _outer(ratios: Matrix) -> tuple[float, float]:
-    """The ends that hold 95 % of the errors and of one more (ranks of n + 1).
-
-    Of fewer errors than have such ranks, the outermost ones or those of a log-normal distribution
-    (Student's t), whichever are farther out.
-    """
-    ordered, n = np.sort(ratios), len(ratios)
-    last = int(np.ceil(0.975 * (n + 1))) - 1
-    if last < n:
-        return float(ordered[int(np.floor(0.025 * (n + 1))) - 1]), float(ordered[last])
-    logs = np.log(ratios)
-    reach = float(special.stdtrit(n - 1, 0.975) * logs.std(ddof=1) * np.sqrt(1 + 1 / n))
-    middle = float(logs.mean())
-    low, high = np.exp(middle - reach), np.exp(middle + reach)
-    return float(min(ordered[0], low)), float(max(ordered[-1], high))

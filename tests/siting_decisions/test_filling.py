@@ -19,6 +19,7 @@ from pathbudget.analysis.siting.filling import (
 from pathbudget.analysis.siting.filling_fibre import floor_times_inflation, zones
 from pathbudget.analysis.siting.filling_known import Known, floors_between, known_of
 from pathbudget.analysis.siting.filling_vivaldi import vivaldi
+from pathbudget.analysis.siting.sampling import PROBABILITIES
 from pathbudget.sites.geodesy import distance_km, floor_rtt_ms
 
 Matrix = npt.NDArray[np.float64]
@@ -173,3 +174,26 @@ def test_few_errors_make_a_wide_interval(measured_globe: Globe) -> None:
     assert len(errors) < 39
     assert filling.low[0, 0] <= filling.values[0, 0] * errors.min() + 1e-9
     assert filling.high[0, 0] >= filling.values[0, 0] * errors.max() - 1e-9
+
+
+def test_a_filled_pair_may_be_what_the_errors_say_not_a_bell_curve(measured_globe: Globe) -> None:
+    """Half of the errors are within the middle half of the table, however far the ends reach."""
+    known, truth, _ = hidden_third(measured_globe)
+    costs = known.costs.copy()
+    rows, columns = known.pairs
+    costs[rows[::9], columns[::9]] *= 6  # a few broken routes
+    filling = fill(
+        Known(costs, known.floors, known.region_floors, known.site_floors),
+        ["inflation by region pair"],
+    )
+    assert isinstance(filling, Filling)
+    tables, there = filling.tables[filling.filled], filling.filled
+    assert (np.diff(tables, axis=1) >= 0).all()
+    assert tables[:, PROBABILITIES.index(0.025)] == pytest.approx(filling.low[there])
+    assert tables[:, PROBABILITIES.index(0.975)] == pytest.approx(filling.high[there])
+    middle = [PROBABILITIES.index(level) for level in (0.2, 0.8)]
+    reach = np.diff(np.log(tables[:, middle]), axis=1)[:, 0]
+    bell = 2 * 0.8416 / 1.96 * np.log(filling.high / filling.low)[there] / 2
+    assert np.median(reach / bell) < 0.6
+    inside = (tables[:, middle[0]] <= truth[there]) & (truth[there] <= tables[:, middle[1]])
+    assert inside.mean() > 0.4
