@@ -32,6 +32,7 @@ COMMANDS: tuple[str, ...] = (
     "catalogue",
     "bgp",
     "store",
+    "plan",
     "lab",
     "reflector",
     "responder",
