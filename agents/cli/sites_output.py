@@ -78,7 +78,7 @@ def print_frontier(
         table.add_row(
             "*" if point.efficient else "",
             listed(point.sites),
-            cells.figure(point.value, "share" if objective == "covering" else "ms"),
+            _marked(point, "share" if objective == "covering" else "ms"),
             cells.amount(point.price_per_month),
             share(point.served_share),
             _proof(point.proved, point.gap),
@@ -95,7 +95,18 @@ def print_failover(decision: Decision, kind: str, *, notes: Sequence[str]) -> No
         return
     if kind == "csv":
         cells.print_csv(
-            ["lost_site", "region", "tier", "weight", "site", "share", "before_ms", "after_ms"],
+            [
+                "lost_site",
+                "region",
+                "tier",
+                "weight",
+                "site",
+                "share",
+                "before_ms",
+                "after_ms",
+                "before_filled",
+                "filled",
+            ],
             [
                 [
                     lost.lost_site,
@@ -106,6 +117,8 @@ def print_failover(decision: Decision, kind: str, *, notes: Sequence[str]) -> No
                     m.share,
                     m.before_ms,
                     m.after_ms,
+                    m.before_filled,
+                    m.filled,
                 ]
                 for lost in decision.failover
                 for m in lost.moved
@@ -114,9 +127,7 @@ def print_failover(decision: Decision, kind: str, *, notes: Sequence[str]) -> No
         return
     if _impossible(decision):
         return
-    cells.show(
-        f"{listed(decision.sites)}: {cells.figure(decision.value, decision.unit)} with all sites up"
-    )
+    cells.show(f"{listed(decision.sites)}: {_marked(decision, decision.unit)} with all sites up")
     for lost in decision.failover:
         _print_loss(decision, lost)
     cells.print_notes([*decision.notes, *notes])
@@ -142,8 +153,8 @@ def _print_decision(answer: Sweep, notes: Sequence[str]) -> None:
     cells.show("Asked: " + "; ".join(decision.asked) + ".")
     if _impossible(decision):
         return
-    value = cells.figure(decision.value, decision.unit)
-    cells.show(f"Take {listed(decision.sites)}: {value}{_of(decision)}.")
+    value = _marked(decision, decision.unit)
+    cells.show(f"Take {listed(decision.sites)}: {value}{_of(decision)}.{_guessed(decision)}")
     cells.show(_proof_sentence(decision))
     _print_costs(decision)
     if decision.next_best_sites:
@@ -169,6 +180,16 @@ def _of(decision: Decision) -> str:
     if decision.unit == "share" or decision.served_share > 1 - 1e-9:
         return f" {what}" if decision.unit == "share" else f", {what}"
     return f", {what} served ({share(decision.served_share)})"
+
+
+def _marked(one: Decision | LossOf | FrontierPoint, unit: str) -> str:
+    """A value, marked where any of its traffic is served by a filled pair."""
+    return (GUESS if one.filled_share > 0 else "") + cells.figure(one.value, unit)
+
+
+def _guessed(decision: Decision) -> str:
+    part = decision.filled_share
+    return f" Filled pairs (~) serve {share(part)} of it." if part > 0 else ""
 
 
 def _proof_sentence(decision: Decision) -> str:
@@ -222,7 +243,7 @@ def _print_sizes(answer: Sweep) -> None:
         table.add_row(
             "any" if one.k is None else str(one.k),
             listed(one.sites) if one.sites else "no choice keeps the constraints",
-            cells.figure(one.value, one.unit) if one.sites else cells.UNKNOWN,
+            _marked(one, one.unit) if one.sites else cells.UNKNOWN,
             cells.amount(one.price_per_month),
             share(one.served_share) if one.sites else cells.UNKNOWN,
         )
@@ -343,7 +364,7 @@ def _print_loss(decision: Decision, lost: LossOf) -> None:
             harmless(one.region if len(decision.tiers) < 2 else f"{one.region} ({one.tier})"),
             share(one.weight * one.share),
             harmless(one.site),
-            cells.number(one.before_ms),
+            (GUESS if one.before_filled else "") + cells.number(one.before_ms),
             (GUESS if one.filled else "") + cells.number(one.after_ms),
         )
     cells.show(table)
@@ -352,7 +373,7 @@ def _print_loss(decision: Decision, lost: LossOf) -> None:
 def _loss_sentence(decision: Decision, lost: LossOf) -> str:
     if lost.value is None:
         return f"Without {lost.lost_site}: nobody is served."
-    text = f"Without {lost.lost_site}: {cells.figure(lost.value, decision.unit)}"
+    text = f"Without {lost.lost_site}: {_marked(lost, decision.unit)}"
     if lost.unserved_share > 1e-9:
         text += (
             f", {share(lost.unserved_share)} of the traffic not served ({listed(lost.unserved)})"

@@ -16,7 +16,12 @@ from pathbudget.analysis.siting.losses import SECONDS, Solver, failover_of, solv
 from pathbudget.analysis.siting.pick import Pick, pick
 from pathbudget.analysis.siting.programs import Aim, Answer, Program
 from pathbudget.analysis.siting.scene import Scene
-from pathbudget.analysis.siting.served_rows import assignments_of, loads_of, shares_of
+from pathbudget.analysis.siting.served_rows import (
+    assignments_of,
+    filled_share,
+    loads_of,
+    shares_of,
+)
 from pathbudget.analysis.siting.steering import steering_effect
 from pathbudget.analysis.siting.wishes import Wishes, program_of
 
@@ -65,6 +70,7 @@ def _described(
         value=value_of(program, best),
         unit="share" if program.aim is Aim.COVERING else "ms",
         served_share=max(0.0, min(1.0, 1 - best.unserved_weight)),
+        filled_share=filled_share(scene, shares),
         bound=_bound(program, best),
         gap=best.gap,
         proved=best.proved,

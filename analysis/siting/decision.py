@@ -66,6 +66,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     before_ms: float | None
     after_ms: float | None
     filled: bool
+    """Whether `after_ms` is a model's guess."""
+    before_filled: bool = False
 
 
 class LossOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class LossOf(msgspec.Struct, frozen=True, kw_only=True):
     moved: tuple[Moved, ...] = ()
     unserved: tuple[str, ...] = ()
     unserved_share: float = 0.0
+    filled_share: float = 0.0
+    """Share of the traffic still served whose cost is a model's guess."""
 
 
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +112,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = "ms"
     """``ms`` (mean or largest) or ``share`` (covered share of the traffic)."""
     served_share: float = 0.0
+    filled_share: float = 0.0
+    """Share of the served traffic whose cost is a model's guess, and so far the value is one."""
     bound: float | None = None
     """No choice does better."""
     gap: float | None = None
@@ -141,3 +147,5 @@ class FrontierPoint(msgspec.Struct, frozen=True, kw_only=True):
     gap: float | None
     efficient: bool
     """No other point is as good in one and better in the other of price and value."""
+    filled_share: float = 0.0
+    """Share of the served traffic whose cost is a model's guess."""

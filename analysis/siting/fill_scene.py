@@ -109,10 +109,13 @@ QUICK = ("inflation by region pair", "Vivaldi + region pairs")
 
 
 def prior_of(scene: Scene) -> Prior:
-    """Guesses at the unmeasured pairs of a scene."""
+    """Guesses at the unmeasured pairs of a scene.
+
+    Nothing more is learned where pairs are filled already: guesses would count as measurements.
+    """
     unknown = ~np.isfinite(scene.tables[..., 0])
-    if not unknown.any():
-        return Prior(scene.tables, "", 0)
+    if scene.filling is not None or not unknown.any():
+        return Prior(scene.tables, "", int(np.count_nonzero(unknown)))
     has_places = known_rows(scene, np.arange(len(scene.rows)))[0].has_places
     filled = fill_scene(scene, models=QUICK[:1] if has_places else QUICK[1:])
     if not isinstance(filled, str) and filled.filling is not None:

@@ -14,6 +14,7 @@ from pathbudget.analysis.siting.decision import FrontierPoint
 from pathbudget.analysis.siting.losses import Solver, solved, value_of
 from pathbudget.analysis.siting.programs import Answer, Program
 from pathbudget.analysis.siting.scene import Scene
+from pathbudget.analysis.siting.served_rows import filled_share, shares_of
 from pathbudget.analysis.siting.wishes import Wishes, program_of
 
 MOST_POINTS = 40
@@ -49,7 +50,8 @@ def _of_size(scene: Scene, wishes: Wishes, solver: Solver, *, priced: bool) -> l
         best = solver(program, SECONDS)
         if not best.feasible:
             break
-        point = _point(scene, program, best)
+        guessed = filled_share(scene, shares_of(scene, wishes, best))
+        point = changed(_point(scene, program, best), filled_share=guessed)
         found.append(point)
         if not priced or not point.price_per_month:
             break

@@ -12,7 +12,7 @@ from pathbudget.analysis.siting.judge import assign, judge
 from pathbudget.analysis.siting.programs import Aim, Answer, Program, answer
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.score import Columns
-from pathbudget.analysis.siting.served_rows import finite_ms, shares_of
+from pathbudget.analysis.siting.served_rows import filled_share, finite_ms, shares_of
 from pathbudget.analysis.siting.wishes import Wishes
 
 Matrix = npt.NDArray[np.float64]
@@ -74,6 +74,7 @@ def _loss(
             before_ms=finite_ms(float(_paid(scene, now[1], row))),
             after_ms=finite_ms(float(scene.cost[row, column])),
             filled=bool(scene.filled[row, column]),
+            before_filled=bool((scene.filled[row] & (now[1][row] > 0)).any()),
         )
         for row in map(int, np.flatnonzero(now[1][:, lost] > 0))
         for column in np.flatnonzero(after[row])
@@ -85,6 +86,7 @@ def _loss(
         moved=tuple(moved),
         unserved=tuple(scene.row_name(row) for row in gone),
         unserved_share=float(sum(scene.weights[row] * (1 - after[row].sum()) for row in gone)),
+        filled_share=filled_share(scene, after),
     )
 
 

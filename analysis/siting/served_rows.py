@@ -30,6 +30,13 @@ def shares_of(scene: Scene, wishes: Wishes, found: Answer) -> Matrix:
     return shares
 
 
+def filled_share(scene: Scene, shares: Matrix) -> float:
+    """Share of the served traffic whose pairs are guesses of a model."""
+    served = float(scene.weights @ shares.sum(axis=1))
+    guessed = float(scene.weights @ np.where(scene.filled, shares, 0.0).sum(axis=1))
+    return guessed / served if served > 0 else 0.0
+
+
 def nearest(scene: Scene, found: Answer) -> list[int | None]:
     """Site of each row; covering sends a row that none covers to the cheapest all the same."""
     cost = scene.cost[:, list(found.columns)]

@@ -151,3 +151,54 @@ def test_a_store_that_is_not_there_ends_with_4(tmp_path: Path) -> None:
     result = run("choose", str(tmp_path / "store"))
     assert result.exit_code == 4
     assert "measure first" in result.output
+
+
+@pytest.fixture
+def with_gaps(tmp_path: Path) -> str:
+    """Five regions on a line by four sites, the shortest pair of each site not measured."""
+    lines = [
+        f"r{i},s{j},{5 + 10 * abs(i - 1.3 * j):.1f},200"
+        for i in range(5)
+        for j in range(4)
+        if i != j
+    ]
+    path = tmp_path / "gaps.csv"
+    path.write_text("\n".join(["region,site,rtt_ms,n", *lines]))
+    return str(path)
+
+
+def test_no_filled_pair_is_silent(with_gaps: str) -> None:
+    """Guesses are marked in every table, with the traffic that rests on them, and every format."""
+    told = json.loads(run("choose", with_gaps, "--k", "2", "--fill", "--format", "json").stdout)
+    shown = told["shown"]
+    served = [(one["weight"], one["filled"], one["within"]) for one in shown["assignments"]]
+    assert shown["filled_share"] == pytest.approx(sum(w for w, filled, _ in served if filled))
+    assert shown["filled_share"] > 0
+    assert any("4 of 20 pairs are filled by a model, marked ~" in note for note in shown["notes"])
+    table = run("choose", with_gaps, "--k", "2", "--fill").stdout
+    names = " and ".join(shown["sites"])
+    assert f"Take {names}: ~{shown['value']:.2f} ms" in table
+    assert f"Filled pairs (~) serve {shown['filled_share']:.0%}".replace("%", " %") in table
+    lost = run("failover", with_gaps, "--k", "2", "--fill")
+    assert f"{names}: ~{shown['value']:.2f} ms with all sites up" in lost.stdout
+    assert f"Without {shown['sites'][0]}: ~" in lost.stdout
+    rows = csv.DictReader(
+        io.StringIO(run("failover", with_gaps, "--k", "2", "--fill", "--format", "csv").stdout)
+    )
+    marks = {row["region"]: (row["before_filled"], row["filled"]) for row in rows}
+    guessed = {one["region"] for one in shown["assignments"] if one["filled"]}
+    assert {name for name, (before, _) in marks.items() if before == "True"} == guessed
+    points = json.loads(run("frontier", with_gaps, "--fill", "--format", "json").stdout)["points"]
+    assert [point["filled_share"] > 0 for point in points[:2]] == [True, True]
+    assert "~" in run("frontier", with_gaps, "--k", "1", "--fill").stdout
+    assert "~" not in run("frontier", with_gaps, "--k", "1").stdout
+
+
+def test_guesses_are_not_learned_from(with_gaps: str) -> None:
+    """What to measure next rests on the filling that is stated, not on a second one on top."""
+    with Path(with_gaps).open("a") as file:
+        file.write("\nr9,s0,30,200")  # its other three pairs stay open
+    told = run("measure-next", with_gaps, "--k", "1", "--fill").stdout
+    assert "are filled by a model" in told
+    assert "Unmeasured pairs are taken here as" not in told
+    assert "Of 3 unmeasured pairs nothing can be said beforehand." in told
