@@ -113,6 +113,8 @@ def _breach(budget: WholeBudget) -> str:
 
 def _deadline(deadline: Deadline, budget: WholeBudget) -> str:
     p = percentile(budget.percentile)
+    if deadline.at_percentile_ms is None and deadline.hard_ms is None:
+        return "Deadline of the first token: none; the rest alone takes longer than the target."
     hard = f"no request above {_or_none(deadline.hard_ms)}"
     if not budget.n:
         return f"Deadline of the first token: {hard}."
@@ -138,7 +140,7 @@ def _combination(one: Combination) -> str:
 def _print_tier(budgets: Sequence[WholeBudget]) -> None:
     first = budgets[0]
     typer.echo(f"{first.tier}: {percentile(first.percentile)} of {first.target_ms:,.10g} ms")
-    heads = ("region", "site", "ms", "interval", "above", "verdict", "fix first")
+    heads = ("region", "site", "ms", "interval", "over target", "verdict", "fix first")
     rows = [
         (
             harmless(one.region),

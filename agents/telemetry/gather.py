@@ -17,6 +17,8 @@ from pathbudget.probes.errors import ConfigError, Fault
 ENDINGS = (".json", ".jsonl", ".ndjson", ".pb", ".otlp", ".bin", ".proto", ".gz", ".bz2")
 """Of the files that are read in a folder."""
 HEAD = 4096
+TOKEN_COUNTS = ((b"contexttokens", b"generatedtokens"), (b'"input_length"', b'"output_length"'))
+"""Of traces that have token counts alone: Azure's, and Mooncake's and what is made like it."""
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ def gather(
     gathered = Gathered()
     intake: Intake | None = None
     for path in _files(paths):
+        _refuse_token_counts(path)
         if path.suffix.lower() in (".toml", ".csv"):
             gathered.terms += read_terms(path)
         elif _is_llmperf(path):
@@ -74,7 +77,20 @@ def _nothing(paths: Sequence[Path], gathered: Gathered) -> list[Fault]:
         notes = "; ".join(gathered.notes) or "no spans"
         expected = "spans that the table maps to terms (pathbudget telemetry map)"
         faults.append(Fault(files, "", f"gives no term: {notes}", expected))
+    elif (more := gathered.problems.count - len(faults)) > 0:
+        files = ", ".join(str(path) for path in paths)
+        faults.append(Fault(files, "", f"{more:,} more that cannot be read", "OTLP exports"))
     return faults
+
+
+def _refuse_token_counts(path: Path) -> None:
+    """Published traces of services that have how many tokens each request had, and no times: what
+    they tell of a budget is the size of its prompts. Raises ConfigError.
+    """
+    first = _head(path).split(b"\n", 1)[0].lower()
+    if any(all(word in first for word in words) for words in TOKEN_COUNTS):
+        expected = "times; the size of prompts is for budget what-if --lever prompt=BYTES"
+        raise ConfigError([Fault(str(path), "", "has counts of tokens and no times", expected)])
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
@@ -94,11 +110,16 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 def _is_llmperf(path: Path) -> bool:
     if path.suffix.lower() != ".json":
         return False
-    try:
-        head = next(read_chunks(path, lambda _count: None), b"")[:HEAD]
-    except DamagedError:
-        return False
+    head = _head(path)
     return head.lstrip()[:1] == b"[" and b'"ttft_s"' in head
+
+
+def _head(path: Path) -> bytes:
+    """The beginning of a file, unpacked; empty where it is damaged, which its reader tells."""
+    try:
+        return next(read_chunks(path, lambda _count: None), b"")[:HEAD]
+    except DamagedError:
+        return b""
 
 
 def _of_spans(spans: SpanTerms | None) -> list[str]:

@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pathbudget.analysis.quantiles import Estimate, fewest_samples
+from pathbudget.analysis.report.words import counted
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.whole_budget.groups import NETWORK
 from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeTerm, WholeVerdict
 from pathbudget.analysis.whole_budget.terms import TermSource
+
+JOINED = " terms joined by request"
+"""What several are called, after their number."""
 
 CLEARLY = 1.05
 """Leverage from which a term is worth naming: a shift of any term has 1."""
@@ -105,9 +109,9 @@ def _open(asked: Judged) -> str:
             )
         if asked.fewest_worth < needed:
             return (
-                f"{_label(asked)} has no upper limit: {asked.fewest} has {asked.fewest_n} "
-                f"samples, worth {math.floor(asked.fewest_worth)}; {needed} are needed "
-                f"({_interval(asked)})."
+                f"{_label(asked)} has no upper limit: {asked.fewest} {_has(asked.fewest)} "
+                f"{counted(asked.fewest_n, 'sample')}, worth {math.floor(asked.fewest_worth)}; "
+                f"{needed} are needed ({_interval(asked)})."
             )
         return (
             f"{_label(asked)} has no upper limit: {asked.failing:.1%} of the requests fail "
@@ -120,6 +124,10 @@ def _open(asked: Judged) -> str:
         f"{_label(asked)} is {estimate.value / NS_PER_MS:,.2f} ms, and its interval from {ends} "
         f"contains {target}; more samples of {asked.fewest} narrow it."
     )
+
+
+def _has(name: str) -> str:
+    return "have" if name.endswith(JOINED) else "has"
 
 
 def _too_fine(end: float, target: float, floor: float) -> str:

@@ -22,6 +22,7 @@ from pathbudget.analysis.whole_budget.deadline import deadline_of
 from pathbudget.analysis.whole_budget.groups import NETWORK, Group, grouped
 from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.reasons import (
+    JOINED,
     Judged,
     first_name,
     first_to_fix,
@@ -252,7 +253,8 @@ class _Whole:
             worth = worth_of(group.distribution, request.p, request.confidence)
             if worth < least[2]:
                 names = [term.name for term in group.terms]
-                name = BOTH_WAYS if set(names) == set(NETWORK) else " and ".join(names)
+                name = f"{len(names)}{JOINED}" if names[1:] else names[0]
+                name = BOTH_WAYS if set(names) == set(NETWORK) else name
                 least = name, group.distribution.n, worth
         return least
 

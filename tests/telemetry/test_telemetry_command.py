@@ -1,5 +1,6 @@
 """`pathbudget telemetry terms|map|receive`, as a user calls it."""
 
+import gzip
 import json
 import signal
 import urllib.request
@@ -178,3 +179,96 @@ def test_the_receiver_as_a_process_keeps_what_it_acknowledged(
         assert "Stopped. 1 requests, 8 spans" in receiver.log
     (path,) = kept.iterdir()
     assert path.read_bytes().count(b"\n") == 1
+
+
+def whole(*words: str | Path) -> tuple[int, Any, str]:
+    """`budget whole` without a store, as JSON."""
+    given = ["budget", "whole", "--allowances", "--format", "json", *map(str, words)]
+    result = CliRunner().invoke(application, given)
+    return result.exit_code, json.loads(result.stdout) if result.stdout else None, result.stderr
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_whole_budget_of_what_the_sdk_exports(
+    tmp_path: Path, service: Any, exported: InMemorySpanExporter, encode: Encode, packed: bool
+) -> None:
+    """Request by request: the sum of the script's own times and the network's allowance."""
+    truth = service.requests(40)
+    content = encode(exported.get_finished_spans())
+    path = tmp_path / ("traces.json.gz" if packed else "traces.json")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    code, told, _ = whole("--tier", "rag", "--traces", path)
+    (found,) = told["whole_budgets"]
+    assert {one["name"] for one in found["terms"] if one["source"] == "traces"} == set(
+        truth[0].by_term
+    )
+    assert found["assumed"] == ["network"]
+    assert found["combine"] == "joint"
+    sums = sorted(sum(one.by_term.values()) for one in truth)
+    network = next(one for one in found["terms"] if one["name"] == "network")
+    assert found["value_ms"] == pytest.approx(sums[37] + network["value_ms"])
+    assert found["n"] == 40
+    assert code == (found["verdict"] == "fail")
+
+
+def test_a_whole_budget_of_a_failed_request_of_the_sdk_has_its_loss(export: Path) -> None:
+    code, told, _ = whole("--tier", "chat", "--traces", export)
+    (found,) = told["whole_budgets"]
+    assert (found["failing"], found["verdict"]) == (0.25, "undecided")
+    assert code == 0
+
+
+@pytest.mark.needs("data")
+def test_a_whole_budget_of_the_example_of_the_specification(shared_data: Path) -> None:
+    code, told, _ = whole("--tier", "chat", "--traces", shared_data / "llm/otlp_trace_example.json")
+    (found,) = told["whole_budgets"]
+    gateway = next(one for one in found["terms"] if one["name"] == "gateway_and_auth")
+    assert (code, gateway["source"], gateway["value_ms"], found["verdict"]) == (
+        0,
+        "traces",
+        1000.0,
+        "undecided",
+    )
+    assert "gateway_and_auth has 1 sample, worth 1" in found["reason"]
+    assert told["left_out"] == ["1 of 1 traces: incomplete: a parent is missing"]
+
+
+@pytest.mark.needs("data")
+@pytest.mark.parametrize(
+    ("name", "ttft", "tokens", "failing"),
+    [
+        ("together_70b", (600, 900), (100, 200), 0.0),
+        ("fireworks_7b", (300, 500), (100, 150), 0.0),
+        ("bedrock_13b", (500, 800), (200, 300), 0.0),
+        ("lepton_7b", None, None, 130 / 150),
+    ],
+)
+def test_a_whole_budget_of_measured_services(
+    shared_data: Path, name: str, ttft: Any, tokens: Any, failing: float
+) -> None:
+    """p95 of TTFT and of ten tokens, as those services had them; refused requests are losses."""
+    code, told, _ = whole("--tier", "rag", "--terms", shared_data / f"llm/llmperf/{name}.json")
+    (found,) = told["whole_budgets"]
+    terms = {one["name"]: one for one in found["terms"]}
+    assert found["failing"] == pytest.approx(failing)
+    for term, between in (("ttft", ttft), ("first_10_tokens", tokens)):
+        value = terms[term]["value_ms"]
+        assert value is None if between is None else between[0] < value < between[1]
+    assert code == (1 if failing else int(found["verdict"] == "fail"))
+
+
+@pytest.mark.needs("data")
+@pytest.mark.parametrize("name", ["azure_llm_code_2023.csv", "mooncake_synthetic_first3000.jsonl"])
+def test_traces_of_token_counts_are_refused_in_a_line(shared_data: Path, name: str) -> None:
+    code, _, err = whole("--traces", shared_data / "llm" / name)
+    assert code == 2
+    assert "has counts of tokens and no times" in err
+    assert "1 fault;" in err
+
+
+def test_of_very_many_problems_the_number_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"a": 1}\n' * 100)
+    code, _, err = whole("--traces", path)
+    assert code == 2
+    assert "80 more that cannot be read" in err

@@ -263,6 +263,26 @@ def test_the_rate_counts_the_tokens_after_the_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "failed", "short"),
+    [
+        ({"error_code": -100, "error_msg": "Output too few tokens 39"}, 0, 1),
+        ({"error_code": -100}, 0, 1),
+        ({"error_code": -100, "error_msg": "overloaded"}, 1, 0),
+        ({"error_code": -100, "number_output_tokens": 0}, 1, 0),
+        ({"error_code": -100, "ttft_s": 0}, 1, 0),
+        ({"error_code": 429, "error_msg": "Output too few tokens 39"}, 1, 0),
+        ({"error_code": 0}, 0, 0),
+    ],
+)
+def test_a_short_answer_is_one_and_a_failure_is_a_loss(
+    fields: dict[str, Any], failed: int, short: int
+) -> None:
+    test = read_llmperf(json.dumps([result(**fields), result()]).encode(), "t.json")
+    assert (test.failed, test.short) == (failed, short)
+    assert [term.distribution.losses for term in test.terms] == [failed, failed]
+
+
+@pytest.mark.parametrize(
     ("content", "expected"),
     [
         (b"[", "truncated"),
