@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.lake_lines import (
+    DaskOption,
+    LakeWish,
+    ScratchOption,
+    WorkersOption,
+    lake_evaluated,
+)
 from pathbudget.agents.cli.options import (
     DEFAULT_STORE,
     AlwaysValidOption,
@@ -102,16 +109,24 @@ def lines(
     undecided: UndecidedOption = Undecided.WARN,
     always_valid: AlwaysValidOption = False,
     require_busy_hours: BusyHoursOption = False,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    scratch: ScratchOption = None,
 ) -> None:
     """Print budget lines; exit 1 when one breaks its allowance.
 
     Without options: for every tier, the headline line from each region to its recommended site.
-    The word lines may be left out.
+    The word lines may be left out. Of a store that memory does not hold: --workers or --dask.
     """
     from pathbudget.analysis.report.lookup import Lookup
 
-    rigour = Rigour(always_valid, require_busy_hours)
-    evaluation = evaluated(store, catalogue or [], tuple(tier or ()), campaign, rigour=rigour)
+    lake = LakeWish(workers, dask, scratch)
+    lake.check(always_valid=always_valid, require_busy_hours=require_busy_hours)
+    asked = store, catalogue or [], tuple(tier or ()), campaign
+    if lake.is_wanted:
+        evaluation = lake_evaluated(*asked, lake)
+    else:
+        evaluation = evaluated(*asked, rigour=Rigour(always_valid, require_busy_hours))
     wanted = Wanted(
         tiers=tuple(tier or ()),
         regions=tuple(region or ()),

@@ -7,7 +7,8 @@ reach: the lake, and the scratch folder.
 
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import signal
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import forkserver, get_context
@@ -72,12 +73,13 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def _ready() -> None:
     """Of a process, before its first task; the threads where its server is older than the pool."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who waits for the results
     os.environ.update(dict.fromkeys(THREADS, "1"))
     keep_memory()
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def _environment(values: Mapping[str, str]) -> Generator[None]:
     """These variables for the processes that are begun meanwhile."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
@@ -129,7 +131,7 @@ def _client() -> Any:
     try:
         from distributed import default_client
 
-        return default_client()
+        return default_client()  # type: ignore[no-untyped-call]
     except (ImportError, ValueError):
         return None
 
