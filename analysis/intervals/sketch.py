@@ -19,6 +19,10 @@ from pathbudget.analysis.quantiles import Estimate, Values, widened_ranks
 RELATIVE_ERROR = 0.01
 SMALLEST_NS = 1.0
 """Shorter times count as none: no clock is finer."""
+LONGEST_NS = 2.0**63
+"""Longer ones, of 292 years, are none."""
+FINEST = 1e-4
+"""A smaller error would need millions of buckets."""
 
 
 class _Packed(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -33,9 +37,9 @@ class Sketch:
     """Counts of times in ns by logarithmic buckets, and of losses (+inf)."""
 
     def __init__(self, relative_error: float = RELATIVE_ERROR) -> None:
-        """Raises ValueError for an error that is not above 0 and below 1."""
-        if not 0 < relative_error < 1:
-            raise ValueError(f"relative error is {relative_error}; expected above 0 and below 1")
+        """Raises ValueError for an error below 0.0001, or of 1 and more."""
+        if not FINEST <= relative_error < 1:
+            raise ValueError(f"relative error is {relative_error}; expected 0.0001 to below 1")
         self.relative_error = relative_error
         self.zeros = self.losses = 0
         self.first = 0
@@ -50,15 +54,20 @@ class Sketch:
 
     def add(self, values: Values | Sequence[float] | float) -> None:
         """Add times in ns; +inf is a loss. Raises ValueError for one below 0, or NaN."""
-        given = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        try:
+            given = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        except OverflowError:
+            raise ValueError("a sketch takes times up to 2^63 ns") from None
         if not (given >= 0).all():
             raise ValueError("a sketch takes times of 0 or more, and inf for losses")
+        if ((given > LONGEST_NS) & (given < np.inf)).any():
+            raise ValueError("a sketch takes times up to 2^63 ns")
         lost, short = np.isinf(given), given < SMALLEST_NS
         self.losses += int(np.count_nonzero(lost))
         self.zeros += int(np.count_nonzero(short))
         inside = given[~lost & ~short]
         if len(inside):
-            at = np.ceil(np.log(inside) / math.log(self._growth) - 1e-9).astype(np.int64)
+            at = self._buckets(inside)
             first = int(at.min())
             self._add_counts(first, np.bincount(at - first))
 
@@ -77,8 +86,10 @@ class Sketch:
     def quantile(self, p: float) -> float:
         """Quantile `p`, within `relative_error` of that of the samples; inf where it is lost.
 
-        Raises ValueError for no samples at all.
+        Raises ValueError for no samples at all, or a `p` outside [0, 1].
         """
+        if not 0 <= p <= 1:
+            raise ValueError(f"quantile {p}; expected 0 to 1")
         if not self.n:
             raise ValueError("no samples, no quantile")
         return self._at_rank(min(self.n, max(1, math.ceil(p * self.n - 1e-9))))
@@ -86,7 +97,15 @@ class Sketch:
     def estimate(
         self, p: float, confidence: float = 0.95, n_effective: float | None = None
     ) -> Estimate:
-        """The quantile with its interval, whose ends reach out by the error of the buckets."""
+        """The quantile with its interval, whose ends reach out by the error of the buckets.
+
+        Raises ValueError as `quantile` does, for a confidence outside (0, 1), and for samples that
+        are worth nothing.
+        """
+        if not (0 < p < 1 and 0 < confidence < 1):
+            raise ValueError(f"quantile {p} at {confidence}; expected both above 0 and below 1")
+        if n_effective is not None and not n_effective > 0:
+            raise ValueError(f"samples worth {n_effective}; expected more than 0")
         n = self.n
         value = self.quantile(p)
         worth = float(n) if n_effective is None else min(float(n), n_effective)
@@ -112,9 +131,21 @@ class Sketch:
             raise ValueError(f"this is no sketch: {error}") from None
         if min(packed.zeros, packed.losses, *packed.counts, 0) < 0:
             raise ValueError("this is no sketch: a count is below 0")
+        if packed.zeros + packed.losses + sum(packed.counts) >= 2**63:
+            raise ValueError("this is no sketch: too many samples")
+        if packed.first < 0 or packed.first + len(packed.counts) > found.bucket(LONGEST_NS) + 1:
+            raise ValueError("this is no sketch: a bucket is of no time")
         found.zeros, found.losses = packed.zeros, packed.losses
         found.first, found.counts = packed.first, counts
         return found
+
+    def bucket(self, time_ns: float) -> int:
+        """Number of the bucket that a time is counted in."""
+        return int(self._buckets(np.array([time_ns]))[0])
+
+    def _buckets(self, times_ns: Values) -> npt.NDArray[np.int64]:
+        found = np.ceil(np.log(times_ns) / math.log(self._growth) - 1e-9)
+        return found.astype(np.int64)
 
     def _at_rank(self, rank: int) -> float:
         if rank <= self.zeros:

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -73,3 +74,52 @@ def test_what_it_refuses() -> None:
             Sketch().add(wrong)
     with pytest.raises(ValueError, match="no samples"):
         Sketch().quantile(0.5)
+
+
+def test_what_it_is_asked_must_make_sense() -> None:
+    sketch = Sketch()
+    sketch.add([1e6, 2e6])
+    for p in (-0.1, 1.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="expected 0 to 1"):
+            sketch.quantile(p)
+    for p, confidence in ((0.0, 0.95), (1.0, 0.95), (math.nan, 0.95), (0.5, 0.0), (0.5, 1.0)):
+        with pytest.raises(ValueError, match="above 0 and below 1"):
+            sketch.estimate(p, confidence)
+    for worth in (0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="samples worth"):
+            sketch.estimate(0.5, n_effective=worth)
+    for error in (1e-12, math.nan):
+        with pytest.raises(ValueError, match="relative error"):
+            Sketch(error)
+    for times in (1e300, 10**400):
+        with pytest.raises(ValueError, match="up to 2"):
+            sketch.add(times)
+    assert sketch.n == 2
+
+
+@given(st.integers(0, 2**31), st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_altered_bytes_are_refused_or_are_a_sketch(seed: int, changes: int) -> None:
+    """Neither memory without end nor numbers beyond all bounds."""
+    rng = np.random.default_rng(seed)
+    sketch = Sketch()
+    sketch.add(np.array([2e6, 3e6, 0.0, np.inf]))
+    data = bytearray(sketch.to_bytes())
+    for _ in range(changes):
+        data[rng.integers(len(data))] = rng.integers(256)
+    try:
+        found = Sketch.from_bytes(bytes(data))
+    except ValueError:
+        return
+    found.add(5e6)
+    assert found.quantile(0.99) >= 0
+    assert found.estimate(0.5).low <= found.quantile(0.5)
+
+
+@pytest.mark.parametrize(
+    ("first", "counts"), [(60_000, [1]), (-5, [1]), (0, [2**62, 2**62])], ids=["far", "low", "many"]
+)
+def test_buckets_of_no_time_are_refused(first: int, counts: list[int]) -> None:
+    packed = msgspec.msgpack.encode([0.01, first, counts, 0, 0])
+    with pytest.raises(ValueError, match="this is no sketch"):
+        Sketch.from_bytes(packed)
