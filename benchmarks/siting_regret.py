@@ -351,6 +351,7 @@ def line(name: str, tally: Tally) -> str:
     cells = [
         name,
         f"{len(regret)} of {len(tally.regret)}",
+        f"{len(tally.inside)} of {len(tally.regret) // len(SIZES)}",
         f"{np.median(regret):.1%}",
         f"{regret.mean():.1%}",
         f"{np.quantile(regret, 0.9):.1%}",
@@ -374,10 +375,10 @@ def main() -> None:
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
     print(
-        "| matrix | choices | regret: median | mean | 90 % | unfilled | no pair hidden "
+        "| matrix | choices | filled | regret: median | mean | 90 % | unfilled | no pair hidden "
         "| filled pairs off by | Vivaldi | floor | in interval | factor / other way |"
     )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     every: list[float] = []
     for world in worlds(asked.data):
         if asked.only in world.name:

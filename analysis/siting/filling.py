@@ -31,10 +31,16 @@ FEWEST_ERRORS = 8
 FEWEST_OF_PLACE = 2
 """Known pairs that a region and a site each need, for their pair to be filled."""
 
+NEED_NO_PLACE = ("light floor x inflation",)
+"""Models that learn nothing of a single place, so need no known pair of it."""
+
 PRIOR_SIZE = 1.0
 """Samples that a prediction is worth."""
 
 FOLDS = 5
+FOLDS_OF_FEW = 10
+FEW_PAIRS = 40
+"""Of fewer known pairs than these, fewer are held out at a time: the rest would tell too little."""
 
 WITH_COORDINATES: Mapping[str, Model] = {
     "light floor x inflation": floor_times_inflation,
@@ -108,21 +114,21 @@ def fill(
         noun = "pair is" if known.count == 1 else "pairs are"
         return f"{known.count} {noun} known; at least {FEWEST_PAIRS} are needed to learn from."
     tried = {
-        name: (model, residuals_of(known, model, seed))
+        name: (model, residuals_of(known, model, seed, fewest=_fewest(name)))
         for name, model in applicable(known).items()
         if models is None or name in models
     }
-    ranked = sorted(tried, key=lambda name: _badness(tried[name][1]))
+    ranked = sorted(tried, key=lambda name: _rank(tried[name][1]))
     best = ranked[0]
     model, residuals = tried[best]
-    if (told := int(np.count_nonzero(~np.isnan(residuals)))) < FEWEST_ERRORS:
+    if (told := _told(residuals)) < FEWEST_ERRORS:
         return (
             f"the error of a model can be told at {told} of {known.count} known pairs; at least "
             f"{FEWEST_ERRORS} are needed."
         )
     sizes = np.zeros(known.costs.shape) if scarce is None else scarce
     open_pairs = np.isnan(known.costs) | (sizes > 0)
-    able = open_pairs & _enough(known)
+    able = open_pairs & _enough(known, _fewest(best))
     own = sizes / (sizes + PRIOR_SIZE)
     predicted = np.where(able, _blended(known, model(known), own), np.nan)
     spread = spread_of(predicted, known, residuals)
@@ -154,16 +160,19 @@ def applicable(known: Known) -> dict[str, Model]:
     return {**(WITH_COORDINATES if known.has_places else {}), **WITHOUT}
 
 
-def residuals_of(known: Known, model: Model, seed: int = 1, folds: int = FOLDS) -> Matrix:
+def residuals_of(
+    known: Known, model: Model, seed: int = 1, *, fewest: int = FEWEST_OF_PLACE
+) -> Matrix:
     """True over predicted cost of every known pair, each predicted without itself; else ``nan``."""
     rows, columns = known.pairs
+    folds = FOLDS_OF_FEW if known.count < FEW_PAIRS else FOLDS
     fold = np.random.default_rng(seed).permutation(len(rows)) % folds
     ratio = np.full(known.costs.shape, np.nan)
     for number in range(folds):
         hidden = rows[fold == number], columns[fold == number]
         training = known.without(hidden)
         predicted = model(training)[hidden]
-        able = _enough(training)[hidden]
+        able = _enough(training, fewest)[hidden]
         rows_able, columns_able = hidden[0][able], hidden[1][able]
         ratio[rows_able, columns_able] = known.costs[rows_able, columns_able] / predicted[able]
     return ratio
@@ -182,15 +191,30 @@ def error_of(name: str, known: Known, ratio: Matrix) -> ModelError:
     )
 
 
+def _told(ratio: Matrix) -> int:
+    """Known pairs at which the error of a model can be told."""
+    return int(np.count_nonzero(~np.isnan(ratio)))
+
+
+def _rank(ratio: Matrix) -> tuple[bool, float]:
+    """Models whose error can be told go first, then the one that is off least."""
+    return _told(ratio) < FEWEST_ERRORS, _badness(ratio)
+
+
 def _badness(ratio: Matrix) -> float:
     """Mean factor by which a model is off, either way; infinite where it predicted nothing."""
     there = ~np.isnan(ratio)
     return float(np.mean(np.abs(np.log(ratio[there])))) if there.any() else np.inf
 
 
-def _enough(known: Known) -> Mask:
+def _fewest(name: str) -> int:
+    return 0 if name in NEED_NO_PLACE else FEWEST_OF_PLACE
+
+
+def _enough(known: Known, fewest: int) -> Mask:
+    """Pairs whose region and site have that many known pairs each."""
     seen = ~np.isnan(known.costs)
-    rows = np.count_nonzero(seen, axis=1) >= FEWEST_OF_PLACE
-    columns = np.count_nonzero(seen, axis=0) >= FEWEST_OF_PLACE
+    rows = np.count_nonzero(seen, axis=1) >= fewest
+    columns = np.count_nonzero(seen, axis=0) >= fewest
     enough: Mask = rows[:, None] & columns[None, :]
     return enough

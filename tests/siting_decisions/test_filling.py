@@ -197,3 +197,27 @@ def test_a_filled_pair_may_be_what_the_errors_say_not_a_bell_curve(measured_glob
     assert np.median(reach / bell) < 0.6
     inside = (tables[:, middle[0]] <= truth[there]) & (truth[there] <= tables[:, middle[1]])
     assert inside.mean() > 0.4
+
+
+def test_a_place_that_was_hardly_measured_is_filled_by_the_light_floor(
+    measured_globe: Globe,
+) -> None:
+    """It learns nothing of a single place, so its error can be told where that of others cannot."""
+    truth, here, there = measured_globe(12, 12, 4)
+    costs = np.where(np.eye(12) > 0, truth, np.nan)
+    filling = fill(known_of(costs, here, there))
+    assert isinstance(filling, Filling)
+    assert filling.model == "light floor x inflation"
+    assert np.count_nonzero(~np.isnan(filling.residuals)) == 12
+    assert filling.not_filled == 0
+    inside = (filling.low <= truth) & (truth <= filling.high)
+    assert inside[filling.filled].mean() > 0.9
+
+
+def test_of_few_pairs_few_are_held_out_at_a_time() -> None:
+    """Five of 25 held out would leave too many places with one known pair to tell any error."""
+    costs = np.random.default_rng(3).lognormal(4, 0.3, (5, 5))
+    costs[[0, 0, 1, 2, 2, 3, 3, 4, 4, 1], [1, 3, 0, 1, 4, 0, 2, 2, 3, 4]] = np.nan
+    filling = fill(Known(costs), ["low-rank completion"])
+    assert isinstance(filling, Filling)
+    assert np.count_nonzero(~np.isnan(filling.residuals)) >= 8
