@@ -2,14 +2,39 @@
 
 import re
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 from pathbudget.agents.cli.options import CampaignOption, CatalogueOption
+from pathbudget.agents.cli.sites_options import (
+    AllowanceOption,
+    BackupOption,
+    BackupWithinOption,
+    BudgetOption,
+    CapacityOption,
+    FillOption,
+    Format,
+    FormatOption,
+    KOption,
+    MixOption,
+    MustHaveOption,
+    MustNotOption,
+    Objective,
+    ObjectiveOption,
+    OneKOption,
+    PercentileOption,
+    PowerCapOption,
+    PowerOption,
+    RangeOption,
+    SecondsOption,
+    ServeAllOption,
+    SourceArgument,
+    SteeringOption,
+    TierOption,
+)
 from pathbudget.agents.extras import require
 
 if TYPE_CHECKING:
@@ -18,87 +43,10 @@ if TYPE_CHECKING:
     from pathbudget.analysis.siting.wishes import Wishes
 
 
-class Format(StrEnum):
-    """How an answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-class Objective(StrEnum):
-    """What a choice optimises."""
-
-    P_MEDIAN = "p-median"
-    P_CENTER = "p-center"
-    COVERING = "covering"
-
-
 T = TypeVar("T")
 
 SIZES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 MOST_SITES = 1_000
-
-SourceArgument = Annotated[
-    Path, typer.Argument(metavar="SOURCE", help="A store, or a matrix: region,site,rtt_ms CSV.")
-]
-KOption = Annotated[
-    str, typer.Option("--k", metavar="N|A-B", help="Number of sites, or a range; any: no number.")
-]
-ObjectiveOption = Annotated[
-    Objective, typer.Option("--objective", help="Mean, worst region, or traffic in allowance.")
-]
-TierOption = Annotated[
-    str, typer.Option("--tier", help="One tier; default: the catalogue's first.")
-]
-MixOption = Annotated[
-    str, typer.Option("--tier-mix", metavar="T=S,...", help="Tiers with their traffic shares.")
-]
-MustHaveOption = Annotated[
-    list[str] | None, typer.Option("--must-have", metavar="SITE", help="Take it; repeatable.")
-]
-MustNotOption = Annotated[
-    list[str] | None, typer.Option("--must-not", metavar="SITE", help="Not this; repeatable.")
-]
-BudgetOption = Annotated[
-    float | None, typer.Option("--budget", help="Most per month for all sites.", min=0)
-]
-PowerOption = Annotated[
-    float | None,
-    typer.Option("--power", metavar="KW", help="All traffic needs this; sites have power_kw."),
-]
-PowerCapOption = Annotated[
-    float | None, typer.Option("--power-cap", metavar="KW", help="Most of all sites together.")
-]
-CapacityOption = Annotated[
-    bool, typer.Option("--capacity", help="Keep the sites' capacities; regions may be split.")
-]
-BackupOption = Annotated[
-    int, typer.Option("--backup", metavar="R", help="Further sites for every region.", min=0)
-]
-BackupWithinOption = Annotated[
-    float | None, typer.Option("--backup-within", metavar="MS", help="A backup is this near.")
-]
-ServeAllOption = Annotated[
-    bool, typer.Option("--serve-all", help="No region may be left without a site.")
-]
-FillOption = Annotated[
-    bool, typer.Option("--fill", help="Guess unmeasured pairs by a model, with its error.")
-]
-SteeringOption = Annotated[
-    Path | None,
-    typer.Option("--steering", metavar="FILE", help="Who answers whom: region,site,share CSV."),
-]
-AllowanceOption = Annotated[
-    float | None, typer.Option("--allowance", metavar="MS", help="Of a matrix: for covering.")
-]
-PercentileOption = Annotated[
-    float, typer.Option("--percentile", help="Of a matrix: what its numbers are.")
-]
-SecondsOption = Annotated[
-    float, typer.Option("--seconds", help="Longest search per choice.", min=0.1)
-]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print it.")]
 
 
 def register(application: typer.Typer) -> None:
@@ -172,7 +120,7 @@ def frontier(
     source: SourceArgument,
     catalogue: CatalogueOption = None,
     campaign: CampaignOption = None,
-    k: KOption = "1-4",
+    k: RangeOption = "1-4",
     objective: ObjectiveOption = Objective.P_MEDIAN,
     tier: TierOption = "",
     tier_mix: MixOption = "",
@@ -194,6 +142,8 @@ def frontier(
     scene = _scene(where, fill=fill)
     wishes = _wishes(objective, must_have=must_have, must_not=must_not, budget=budget)
     sizes = [size for size in _sizes(k, len(scene.sites)) if size is not None]
+    if not sizes:
+        raise fail(f"--k {k}: a number or a range here", ExitCode.USAGE)
     points = _tried(lambda: points_of(scene, wishes, sizes, solver=timed))
     if not points:
         raise fail("no choice keeps the constraints; sites choose says why.", _not_met())
@@ -205,7 +155,7 @@ def failover(
     source: SourceArgument,
     catalogue: CatalogueOption = None,
     campaign: CampaignOption = None,
-    k: KOption = "2",
+    k: OneKOption = "2",
     objective: ObjectiveOption = Objective.P_MEDIAN,
     tier: TierOption = "",
     tier_mix: MixOption = "",
@@ -239,7 +189,7 @@ def measure_next(
     source: SourceArgument,
     catalogue: CatalogueOption = None,
     campaign: CampaignOption = None,
-    k: KOption = "1",
+    k: OneKOption = "1",
     objective: ObjectiveOption = Objective.P_MEDIAN,
     tier: TierOption = "",
     tier_mix: MixOption = "",

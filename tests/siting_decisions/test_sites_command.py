@@ -147,6 +147,12 @@ def test_what_cannot_be_asked_ends_with_2(matrix: str, options: list[str], said:
     assert said in result.output.replace("\n", " ")
 
 
+def test_a_frontier_wants_numbers_of_sites(matrix: str) -> None:
+    result = run("frontier", matrix, "-k", "any")
+    assert result.exit_code == 2
+    assert "--k any: a number or a range here" in result.output
+
+
 def test_a_store_that_is_not_there_ends_with_4(tmp_path: Path) -> None:
     result = run("choose", str(tmp_path / "store"))
     assert result.exit_code == 4
