@@ -1,1 +1,1 @@
-"""What an agent has measured and nobody has vouched for yet: bounded, and safe against a cut anywhere."""
+"""What an agent has measured and nobody has vouched for yet: on its disk, counted to the sample."""
