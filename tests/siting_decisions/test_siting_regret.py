@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pathbudget.analysis.siting.fill_scene import fill_scene
+from pathbudget.analysis.siting.filling_known import Known
 from pathbudget.analysis.siting.scene import Scene, is_open
 
 Build = Callable[..., Scene]
@@ -40,7 +41,11 @@ def test_regret_is_under_two_percent_and_both_baselines_are_beaten(
     world = benchmark.World("azure", truth, benchmark.tail_of(truth), spots)
     every = benchmark.applicable
     monkeypatch.setattr(benchmark, "fill_scene", partial(fill_scene, models=MODELS))
-    monkeypatch.setattr(benchmark, "applicable", lambda known: {n: every(known)[n] for n in MODELS})
+
+    def some(known: Known) -> Any:
+        return {name: every(known)[name] for name in MODELS}
+
+    monkeypatch.setattr(benchmark, "applicable", some)
     monkeypatch.setattr(benchmark, "SIZES", (1, 2))
     monkeypatch.setattr(benchmark, "MOST_SITES", 10)
     tally = benchmark.run(world, 2, 2)
