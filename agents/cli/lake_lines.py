@@ -1,6 +1,6 @@
 """`pathbudget budget lines` of a store that memory does not hold: by processes, or on Dask."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathbudget.agents.lake.runners import Runner
     from pathbudget.analysis.results import Evaluation
 
+PACKAGE = "pathbudget"
 ANSWER_WITHIN = "10s"
 """How long a scheduler has to answer."""
 
@@ -142,14 +143,28 @@ def _on_dask(address: str) -> "Generator[Runner]":
         threads = sum(client.nthreads().values())
         if not threads:
             raise fail(f"--dask {address}: the scheduler has no workers.", ExitCode.TROUBLE)
+        if stranger := other_version(client.get_versions(packages=[PACKAGE])):
+            raise fail(f"--dask {address}: {stranger}; install the same.", ExitCode.TROUBLE)
         try:
             yield OnDask(threads)
         except KilledWorker:
             message = f"--dask {address}: workers were ended, by want of memory perhaps."
             raise fail(message, ExitCode.TROUBLE) from None
-        except ModuleNotFoundError as error:
-            message = f"--dask {address}: its workers have no {error.name}; install it there."
-            raise fail(message, ExitCode.TROUBLE) from None
+
+
+def other_version(versions: Mapping[str, Any]) -> str:
+    """Who of a cluster has another pathbudget than this client, or none: tasks would end its
+    workers one by one, and then wait for others for ever. Empty where all have the same.
+    """
+    everybody = {"its scheduler": versions["scheduler"]}
+    everybody |= {f"its worker {name}": found for name, found in versions["workers"].items()}
+    ours = versions["client"]["packages"].get(PACKAGE)
+    for who, found in everybody.items():
+        theirs = found["packages"].get(PACKAGE)
+        if theirs != ours:
+            other = f"{PACKAGE} {theirs}, and here is {ours}" if theirs else f"no {PACKAGE}"
+            return f"{who} has {other}"
+    return ""
 
 
 def _client(address: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pathbudget.analysis.distribution import Distribution
+from pathbudget.analysis.intervals.bursts import Bursts
 from pathbudget.analysis.intervals.timeline import Scatter, Timeline, laid_out, worth
 from pathbudget.analysis.quantiles import Values, empirical_quantile
 from pathbudget.analysis.track import Track
@@ -29,7 +30,16 @@ class CountedDistribution(Distribution):
     @property
     def losses(self) -> int:
         """How many requests failed: they stand at the end."""
-        return self.n - int(np.searchsorted(self.ordered, np.inf))
+        return self.n - int(self.ordered.searchsorted(np.inf))
+
+    def bursts(self) -> Bursts | None:
+        """As `Distribution.bursts`; once for all that share their losses."""
+        assert isinstance(self.timeline, CountedTimeline)
+        assert self.timeline.counted is not None
+        known = self.timeline.counted.known_bursts
+        if not known:
+            known.append(super().bursts())
+        return known[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,7 @@ class Counted:
     neighbours: float = 0.0
     """Correlation of neighbours about the median, in standard errors."""
     known: dict[float, Scatter] = field(default_factory=dict[float, Scatter])
+    known_bursts: list[Bursts | None] = field(default_factory=list[Bursts | None])
 
     def scatter(self, q: float) -> Scatter:
         """As `Timeline.scatter`."""

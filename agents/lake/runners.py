@@ -123,7 +123,7 @@ class OnDask:
         if self._scheduler is None:
             client = _client()
             if client is not None:
-                client.run(give_memory_back)
+                client.run(give_memory_back, on_error="ignore")
 
 
 def _client() -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from pathbudget.agents.cli.lake_lines import other_version
 from pathbudget.agents.cli.main import application
 from pathbudget.agents.store.parquet import Store
 
@@ -93,6 +94,26 @@ def test_a_scheduler_that_does_not_answer(store: Store, monkeypatch: pytest.Monk
     result = budget(store.layout.root, "--dask", NOBODY, "--scratch", ".")
     assert result.exit_code == 5
     assert result.stderr == f"--dask {NOBODY}: no scheduler answers there.\n"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "worker", "said"),
+    [
+        ("0.1.0", "0.1.0", ""),
+        (None, "0.1.0", "its scheduler has no pathbudget"),
+        ("0.1.0", None, "its worker tcp://a has no pathbudget"),
+        ("0.1.0", "0.2.0", "its worker tcp://a has pathbudget 0.2.0, and here is 0.1.0"),
+    ],
+)
+def test_a_cluster_with_another_version(
+    scheduler: str | None, worker: str | None, said: str
+) -> None:
+    def of(version: str | None) -> dict[str, Any]:
+        return {"packages": {"pathbudget": version}}
+
+    versions = {"client": of("0.1.0"), "scheduler": of(scheduler), "workers": {}}
+    versions["workers"]["tcp://a"] = of(worker)
+    assert other_version(versions) == said
 
 
 def test_nothing_to_read(store: Store, tmp_path: Path) -> None:
