@@ -28,6 +28,7 @@ from pathbudget.agents.cli.options import (
     TierOption,
 )
 from pathbudget.agents.cli.report import evaluated, refuse_unknown
+from pathbudget.agents.cli.wording import in_a_line
 from pathbudget.analysis.report.selection import Selected, Sites, Wanted, no_such_line, select
 from pathbudget.analysis.report.words import connections, figure, interval, ms, percentile
 from pathbudget.analysis.results import Carrier, Mode, Verdict
@@ -201,7 +202,7 @@ def _say(selected: Selected, kind: Format, undecided: Undecided) -> None:
     failing = _with(selected, Verdict.FAIL)
     if kind is not Format.TABLE:
         for line in failing[:NAMED]:
-            tell(f"fail: {_sentence(line)}")
+            tell(in_a_line(f"fail: {_sentence(line)}"))
         if len(failing) > NAMED:
             typer.echo(f"fail: {len(failing) - NAMED} more", err=True)
     open_lines = _with(selected, Verdict.UNDECIDED)

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import tell
+from pathbudget.agents.cli.wording import in_a_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pathbudget.agents.whole_budgets import Given
+    from pathbudget.analysis.results import Evaluation
+    from pathbudget.analysis.whole_budget.terms import Term
 
 DEFAULT_STORE = Path("pathbudget-store")
 
@@ -66,6 +71,25 @@ def given_of(terms: list[Path] | None, traces: list[Path] | None, span_map: Path
     from pathbudget.agents.whole_budgets import given_terms
 
     return given_terms(terms or [], traces or [], span_map)
+
+
+def tell_misplaced(
+    terms: "Sequence[Term]", evaluation: "Evaluation | None", tiers: tuple[str, ...]
+) -> None:
+    """Terms for a region, site or tier that is not known here, on stderr: a misspelt name would
+    leave its term at the allowance, unseen.
+    """
+    regions = () if evaluation is None else tuple(one.name for one in evaluation.regions)
+    sites = () if evaluation is None else tuple(one.name for one in evaluation.sites)
+    known = {"region": regions, "site": sites, "tier": tiers}
+    told = dict.fromkeys(
+        f"{term.name} of {what} {name}"
+        for term in terms
+        for what, names in known.items()
+        if (name := getattr(term.scope, what)) and name not in names
+    )
+    for which in told:
+        tell(in_a_line(f"Left out: {which}, which is not known here"))
 
 
 def tell_left_out(given: "Given") -> None:

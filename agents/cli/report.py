@@ -21,8 +21,10 @@ from pathbudget.agents.cli.options import (
     TracesOption,
     given_of,
     tell_left_out,
+    tell_misplaced,
 )
 from pathbudget.agents.cli.outputs import check_folders, is_stdout, write_whole
+from pathbudget.agents.cli.wording import in_a_line
 
 if TYPE_CHECKING:
     from pathbudget.analysis.results import Evaluation
@@ -166,6 +168,7 @@ def evaluated(
     if not evaluation.provenance.samples:
         what = "no sample" if campaign is None else f"no sample of a campaign {campaign!r}"
         raise fail(f"{folder}: the store holds {what}.", ExitCode.NOTHING_MEASURED)
+    tell_misplaced(terms, evaluation, tuple(catalogue.tiers))
     return evaluation
 
 
@@ -184,7 +187,7 @@ def refuse_unknown(what: str, asked: tuple[str, ...], known: tuple[str, ...]) ->
     if wrong:
         names = ", ".join(known[:40]) + (" ..." if len(known) > 40 else "")
         message = f"unknown {what} {', '.join(wrong)}; known: {names or 'none'}"
-        raise fail(message, ExitCode.USAGE)
+        raise fail(in_a_line(message), ExitCode.USAGE)
 
 
 def _routes(

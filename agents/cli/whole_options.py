@@ -9,7 +9,7 @@ import typer
 
 from pathbudget.agents.cli.budget_lines import Undecided
 from pathbudget.agents.cli.exits import ExitCode, fail
-from pathbudget.agents.cli.options import DEFAULT_STORE
+from pathbudget.agents.cli.options import DEFAULT_STORE, tell_misplaced
 from pathbudget.agents.cli.report import catalogue_of, refuse_unknown
 from pathbudget.analysis.whole_budget.results import Combine, WholeVerdict
 
@@ -107,7 +107,8 @@ def measured(asked: Asked, given: "Given") -> Measured:
 
     require("analysis", "numpy", "scipy")
     catalogue = catalogue_of(list(asked.catalogue))
-    refuse_unknown("tier", asked.tiers, tuple(catalogue.tiers))
+    known = tuple(catalogue.tiers)
+    refuse_unknown("tier", asked.tiers, known)
     tiers = tuple(
         _at(tier, asked.percentile)
         for tier in catalogue.tiers.values()
@@ -117,6 +118,7 @@ def measured(asked: Asked, given: "Given") -> Measured:
     if folder is None:
         if asked.regions or asked.sites:
             raise fail("--region and --site need a store of measurements.", ExitCode.USAGE)
+        tell_misplaced(given.terms, None, known)
         return Measured(tiers, given, {}, None, asked)
     require("store", "pyarrow")
     from pathbudget.agents.store.parquet import Store
@@ -129,6 +131,7 @@ def measured(asked: Asked, given: "Given") -> Measured:
         raise fail(f"{folder}: the store holds {what}.", ExitCode.NOTHING_MEASURED)
     refuse_unknown("region", asked.regions, tuple(one.name for one in evaluation.regions))
     refuse_unknown("site", asked.sites, tuple(one.name for one in evaluation.sites))
+    tell_misplaced(given.terms, evaluation, known)
     return Measured(tiers, given, networks, evaluation, asked)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import typer
 
-from pathbudget.agents.cli.wording import harmless
+from pathbudget.agents.cli.wording import harmless, in_a_line
 from pathbudget.analysis.report.words import bare_ms, figure, interval, ms, percentile, share
 from pathbudget.analysis.whole_budget.results import (
     Combination,
@@ -61,8 +61,8 @@ def print_budget(budget: WholeBudget) -> None:
 def place(budget: WholeBudget) -> str:
     """``chat, tokyo to tky-1``; the tier alone where no network was measured."""
     if not budget.region and not budget.site:
-        return harmless(budget.tier)
-    return harmless(f"{budget.tier}, {budget.region} to {budget.site}")
+        return in_a_line(budget.tier)
+    return in_a_line(f"{budget.tier}, {budget.region} to {budget.site}")
 
 
 def outcome(budget: WholeBudget) -> str:
@@ -143,8 +143,8 @@ def _print_tier(budgets: Sequence[WholeBudget]) -> None:
     heads = ("region", "site", "ms", "interval", "over target", "verdict", "fix first")
     rows = [
         (
-            harmless(one.region),
-            harmless(one.site),
+            in_a_line(one.region),
+            in_a_line(one.site),
             bare_ms(one.value_ms),
             interval(one.low_ms, one.high_ms),
             share(one.breach),
@@ -196,7 +196,7 @@ def change_lines(found: Sequence[WhatIf]) -> list[str]:
 def _places(one: WhatIf) -> str:
     """Where it is, and where the lever took it."""
     moved = one.after.site != one.before.site
-    return place(one.before) + (harmless(f", then {one.after.site}") if moved else "")
+    return place(one.before) + (in_a_line(f", then {one.after.site}") if moved else "")
 
 
 def _ends(one: Figure, *, sampled: bool) -> str:

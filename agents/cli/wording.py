@@ -21,6 +21,13 @@ def harmless(text: str) -> str:
     )
 
 
+def in_a_line(text: str) -> str:
+    """A name as `harmless` has it, line ends written out too: a line of its own could be a command
+    to whoever reads the log (``::error::`` of GitHub).
+    """
+    return harmless(text).replace("\n", "\\n")
+
+
 def fitted(text: str) -> str:
     """`text` harmless, and wrapped where a terminal reads it; paths and addresses stay whole.
 

@@ -23,6 +23,8 @@ LONGEST = 256 * 1024 * 1024
 """Bytes of one request, or of one JSON document; a collector's are some MiB."""
 ZSTD = b"\x28\xb5\x2f\xfd"
 BLANK = b" \t\r\n"
+MOST_BLANK = 1024 * 1024
+"""Bytes at the beginning of a file; some are packed so that a little becomes very much of it."""
 _ReadLength = Callable[[bytes, int], tuple[int, int]]
 
 
@@ -32,7 +34,9 @@ def read_spans(path: Path, problems: Problems | None = None) -> Iterator[Span]:
     source = _Source(path)
     head = source.peek()
     first = head.lstrip(BLANK)[:1]
-    if not head.strip(BLANK):
+    if len(head) >= MOST_BLANK and not head.strip(BLANK):
+        problems.part(str(path), "", "begins with a MiB of blanks", "an OTLP export")
+    elif not head.strip(BLANK):
         problems.part(str(path), "", "is empty", "an OTLP export in JSON or protobuf")
     elif head[:4] == ZSTD:
         problems.part(str(path), "", "is packed with zstd", "the file unpacked: zstd -d")
@@ -77,9 +81,9 @@ class _Source:
             return b""
 
     def peek(self) -> bytes:
-        """The first bytes: as many as say what the file is."""
+        """The first bytes: as many as say what the file is, of blanks `MOST_BLANK`."""
         head = self.more()
-        while head and not head.strip(BLANK) and (chunk := self.more()):
+        while head and not head.strip(BLANK) and len(head) < MOST_BLANK and (chunk := self.more()):
             head += chunk
         self._rest = head
         return head

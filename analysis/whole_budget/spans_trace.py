@@ -7,6 +7,7 @@ out; lengths need no common clock.
 """
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from pathbudget.analysis.whole_budget.spans_map import MODEL, OUTSIDE, Rule, Sev
 from pathbudget.analysis.whole_budget.terms import TermName
 
 FAILED = math.inf
+Placed = Mapping[str, Sequence[int]]
+"""For each term the places of its spans in the order of the trace, rising."""
 OVERLAP = 0.01
 """Terms that ran at once for a larger share of a trace are told about."""
 
@@ -100,15 +103,16 @@ def read_trace(
     made.services_with_first_token = {n.service for n in order if n.call.first_ns is not None}
     _apply_rules(order, rules, made)
     made.moved = _move(order, nodes)
+    placed = _placed(order)
     for name in TermName:
         spans = [(at, node) for at, node in enumerate(order) if node.term == name]
         if spans:
-            made.values[name] = _plain(order, spans)
+            made.values[name] = _plain(order, placed, spans)
             made.used[name] += len(spans)
     calls = [node for node in order if node.term == MODEL]
     if calls:
         _call(order, calls, made, tokens)
-    _account(order, roots, calls, made)
+    _account(order, placed, roots, calls, made)
     return made
 
 
@@ -208,26 +212,40 @@ def _below(order: Sequence[Node], at: int) -> Sequence[Node]:
     return order[at + 1 : order[at].last + 1]
 
 
-def _own(order: Sequence[Node], at: int) -> list[Stretch]:
+def _placed(order: Sequence[Node]) -> dict[str, list[int]]:
+    """Where the spans of each term are in the order: below another one they are a slice of it."""
+    placed: dict[str, list[int]] = {}
+    for at, node in enumerate(order):
+        if node.term:
+            placed.setdefault(node.term, []).append(at)
+    return placed
+
+
+def _own(order: Sequence[Node], placed: Placed, at: int) -> list[Stretch]:
     """The time of a span that is its term's."""
     node = order[at]
     if node.applied is None or not node.applied.own:
         return [node.stretch]
-    others = [n.stretch for n in _below(order, at) if n.term and n.term != node.term]
+    others = [
+        order[below].stretch
+        for term, places in placed.items()
+        if term != node.term
+        for below in places[bisect_right(places, at) : bisect_right(places, node.last)]
+    ]
     return without(node.stretch, others)
 
 
-def _plain(order: Sequence[Node], spans: Sequence[tuple[int, Node]]) -> float:
+def _plain(order: Sequence[Node], placed: Placed, spans: Sequence[tuple[int, Node]]) -> float:
     """A term that is as long as its spans are."""
     if any(_is_loss(order, at, spans) for at, _ in spans):
         return FAILED
     by_time = sorted(spans, key=lambda pair: pair[1].stretch)
     several = next((node.applied.several for _, node in spans if node.applied), Several.UNION)
     if several is Several.SUM:
-        return float(sum(total(_own(order, at)) for at, _ in spans))
+        return float(sum(total(_own(order, placed, at)) for at, _ in spans))
     if several is not Several.UNION:
-        return float(total(_own(order, by_time[0 if several is Several.FIRST else -1][0])))
-    return float(length(stretch for at, _ in spans for stretch in _own(order, at)))
+        return float(total(_own(order, placed, by_time[0 if several is Several.FIRST else -1][0])))
+    return float(length(stretch for at, _ in spans for stretch in _own(order, placed, at)))
 
 
 def _is_loss(order: Sequence[Node], at: int, spans: Sequence[tuple[int, Node]]) -> bool:
@@ -306,7 +324,11 @@ def _times(order: Sequence[Node], node: Node) -> CallTimes:
 
 
 def _account(
-    order: Sequence[Node], roots: Sequence[Node], calls: Sequence[Node], made: TraceTerms
+    order: Sequence[Node],
+    placed: Placed,
+    roots: Sequence[Node],
+    calls: Sequence[Node],
+    made: TraceTerms,
 ) -> None:
     """Time of the trace in no term, and whether terms ran at once."""
     if not made.values and not made.no_first_token:
@@ -318,7 +340,7 @@ def _account(
     by_term: dict[str, list[Stretch]] = {}
     for at, node in enumerate(order):
         if node.term and node.term != OUTSIDE:
-            by_term.setdefault(node.term, []).extend(_own(order, at))
+            by_term.setdefault(node.term, []).extend(_own(order, placed, at))
     apart = [united(stretches) for stretches in by_term.values()]
     doubled = sum(total(one) for one in apart) - length(s for one in apart for s in one)
     if doubled > OVERLAP * max(1, inside):

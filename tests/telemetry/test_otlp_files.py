@@ -346,3 +346,13 @@ def test_without_problems_to_count_the_first_is_raised(tmp_path: Path) -> None:
     path = write(tmp_path, request_of(one_span(), one_span(spanId="")))
     with pytest.raises(ConfigError, match="spanId: is missing"):
         list(read_spans(path))
+
+
+def test_a_file_that_unpacks_to_hundreds_of_mib_of_blanks_is_refused_at_once(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "blank.json.gz"
+    path.write_bytes(gzip.compress(b" " * (4 << 20)) * 50)
+    problems = Problems()
+    assert list(read_spans(path, problems)) == []
+    assert "begins with a MiB of blanks" in str(problems.faults[0])

@@ -14,6 +14,7 @@ from pathbudget.analysis.whole_budget.intervals_of_time import length, moved_ins
 from pathbudget.analysis.whole_budget.spans import SpanTerms, terms_of
 from pathbudget.analysis.whole_budget.spans_map import parse_span_map
 from pathbudget.analysis.whole_budget.spans_model import Span, SpanEvent, SpanKind
+from pathbudget.analysis.whole_budget.spans_trace import Node
 from pathbudget.analysis.whole_budget.terms import TermName, TermSource
 
 MakeSpan = Callable[..., Span]
@@ -347,3 +348,21 @@ def test_a_request_that_failed_early_stays_a_loss_of_the_whole(span: MakeSpan) -
     group = joined([ttft, guardrail])
     assert sorted(group.sums_ns / MS) == [14.0, math.inf]
     assert group.left_out == 1
+
+
+def test_the_work_for_a_chain_of_spans_does_not_grow_with_their_square(
+    span: MakeSpan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searches, each within the one before: how often is it asked which term a span is of?"""
+    asked, term = [0], vars(Node)["term"]
+
+    def counted(node: Node) -> str:
+        asked[0] += 1
+        return str(term.fget(node))
+
+    monkeypatch.setattr(Node, "term", property(counted))
+    chain = [span("retrieve 0", "", 0, 1000)]
+    for number in range(1, 500):
+        chain.append(span(f"retrieve {number}", f"retrieve {number - 1}", 0, 1000))
+    assert of(chain) == {TermName.RETRIEVAL: [1000.0]}
+    assert asked[0] < 50 * len(chain)

@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from typer.testing import CliRunner
 
 from pathbudget.agents.cli.budget_what_if import register_what_if
 from pathbudget.agents.cli.budget_whole import register_whole
+from pathbudget.agents.cli.whole_table import place
+from pathbudget.agents.cli.wording import in_a_line
+from pathbudget.analysis.whole_budget.results import WholeBudget
 
 group = typer.Typer()
 register_whole(group)
@@ -127,3 +132,21 @@ def test_a_lever_that_is_none_is_refused() -> None:
     code, _, err = run("what-if", "--lever", "specultive")
     assert code == 2
     assert "speculative, perhaps" in err
+
+
+def test_terms_for_a_place_or_tier_that_is_not_known_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "terms.toml"
+    path.write_text('[[term]]\nname = "ttft"\nsamples_ms = [1]\nsite = "dallsa"\ntier = "chta"\n')
+    code, _, err = run("whole", "--tier", "chat", "--terms", str(path))
+    assert code == 0
+    assert err.splitlines() == [
+        "Left out: ttft of site dallsa, which is not known here",
+        "Left out: ttft of tier chta, which is not known here",
+    ]
+
+
+def test_no_name_makes_a_line_of_its_own() -> None:
+    """A log that reads commands (``::error::``) gets none from the names of users."""
+    assert in_a_line("a\n::error::\x1b[31m") == "a\\n::error::\\x1b[31m"
+    named = SimpleNamespace(tier="chat", region="a\n::error::b", site="c")
+    assert place(cast("WholeBudget", named)) == "chat, a\\n::error::b to c"
