@@ -160,6 +160,8 @@ class _Limits:
         """Largest share that is above `x` or lost, were the bursts of losses as few by chance."""
         slow = [
             burst.n - burst.lost - float(np.searchsorted(part.distribution.ordered, x, "right"))
+            if any(one.are_few for one in self._bursts)
+            else 0.0
             for part, burst in zip(self.parts, self._bursts, strict=True)
         ]
         weights = [part.weight for part in self.parts]

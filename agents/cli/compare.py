@@ -48,7 +48,7 @@ PercentileOption = Annotated[
     list[float] | None, typer.Option("--percentile", help="Repeatable. Default: 50 and 95.")
 ]
 ConfidenceOption = Annotated[
-    float, typer.Option("--confidence", help="Of each interval, 0.5 to below 1.")
+    float, typer.Option("--confidence", help="Of each interval, 0.5 to 0.9999.")
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the rows.")]
 
@@ -109,8 +109,8 @@ def _checked(
         raise fail(message, ExitCode.USAGE)
     if len({*sites, *campaigns}) == 1:
         raise fail(f"{(sites or campaigns)[0]} cannot be compared with itself", ExitCode.USAGE)
-    if not 0.5 <= confidence < 1:
-        raise fail(f"--confidence is {confidence:g}; expected 0.5 to below 1", ExitCode.USAGE)
+    if not 0.5 <= confidence <= 0.9999:
+        raise fail(f"--confidence is {confidence:g}; expected 0.5 to 0.9999", ExitCode.USAGE)
     wrong = [value for value in percentiles if not 0 < value < 100]
     if wrong:
         raise fail(f"--percentile {wrong[0]:g} is not between 0 and 100", ExitCode.USAGE)

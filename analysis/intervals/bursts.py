@@ -17,6 +17,8 @@ from scipy import special
 
 CLOSE_BY_CHANCE = 0.05
 """Independent losses are of one burst as often as this."""
+FEW = 5
+"""Of fewer bursts, were all alike, the slow cosines of a campaign see too little (`timeline`)."""
 STANDS_OUT = 1.96
 """Standard errors of the number of close losses, below which they are taken as independent."""
 
@@ -31,6 +33,11 @@ class Bursts:
     """Sum of the squares of the sizes of all bursts."""
     largest: int
     """Size of the largest; 1 where losses are independent, 0 where there are none."""
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are so few that slow samples must be counted beside them."""
+        return self.largest > 1 and self.lost**2 < FEW * self.squares
 
 
 def bursts_of(lost: npt.NDArray[np.int64], n: int) -> Bursts:
@@ -80,7 +87,13 @@ def most_beyond(
 
 
 def slow_allowed(bursts: Bursts, p: float, confidence: float) -> int:
-    """Most samples without loss that may be beyond the upper end of quantile `p`; -1 for no end."""
+    """Most samples without loss that may be beyond the upper end of quantile `p`; -1 for no end.
+
+    All of them where bursts are not few and losses alone cannot decide: scatter has the rest then.
+    """
+    if not bursts.are_few:
+        decides = most_beyond([(1.0, bursts)], [0], p, confidence) > 1 - p
+        return -1 if decides else bursts.n - bursts.lost
     least, most = -1, bursts.n - bursts.lost
     while least < most:
         middle = (least + most + 1) // 2

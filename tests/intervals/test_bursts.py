@@ -74,6 +74,15 @@ def test_most_slow_ones_are_allowed(p: float) -> None:
         assert most_beyond([(1.0, few)], [allowed], p, 0.95) <= 1 - p
 
 
+def test_many_bursts_leave_slow_samples_to_the_scatter() -> None:
+    many = Bursts(9000, 60, 180, 3)
+    assert not many.are_few
+    assert slow_allowed(many, 0.95, 0.95) == 9000 - 60
+    assert slow_allowed(many, 0.993, 0.95) == -1
+    assert Bursts(9000, 60, 60 * 30, 30).are_few
+    assert not none_in_bursts(2, 9000).are_few
+
+
 def test_two_bursts_leave_a_p99_without_an_end_and_single_losses_do_not() -> None:
     single = distribution_of(track_of(with_losses(list(range(50, 3000, 160)))))
     burst = distribution_of(track_of(with_losses(bursts(9, 2))))

@@ -108,7 +108,12 @@ def test_the_table_fits_a_terminal(run: Run) -> None:
         (("--site", "alpha", "--site", "gamma"), 2, "unknown site gamma; known: alpha, beta"),
         (("--campaign", "first", "--campaign", "x"), 2, "unknown campaign x"),
         (("--split", "2027-01-01"), 4, "after was not measured."),
-        (("--split", "2026-09-22", "--confidence", "1"), 2, "expected 0.5 to below 1"),
+        (("--split", "2026-09-22", "--confidence", "1"), 2, "expected 0.5 to 0.9999"),
+        (
+            ("--split", "2026-09-22", "--confidence", "0.9999999999999999"),
+            2,
+            "expected 0.5 to 0.9999",
+        ),
         (("--split", "2026-09-22", "--percentile", "100"), 2, "not between 0 and 100"),
     ],
 )
