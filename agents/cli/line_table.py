@@ -4,6 +4,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from pathbudget.agents.cli.wording import in_a_line
 from pathbudget.analysis.report.cautions import cautions
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.selection import Selected
@@ -93,7 +94,7 @@ def _table(lookup: Lookup, lines: list[BudgetLine], width: int) -> Table:
         table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=names)
     _add_headings(table, headings, widths)
     for line, row in zip(lines, rows, strict=True):
-        table.add_row(Text(line.region), Text(line.site), *row)
+        table.add_row(Text(in_a_line(line.region)), Text(in_a_line(line.site)), *row)
     return table
 
 
@@ -106,7 +107,7 @@ def _grouped_table(lines: list[BudgetLine], headings: tuple[str, ...]) -> Table:
     for line in lines:
         if pair != (line.region, line.site):
             pair = line.region, line.site
-            table.add_row(Text(" to ".join(pair)))
+            table.add_row(Text(in_a_line(" to ".join(pair))))
         table.add_row(Text(f"  {_line_words(line)}"), *_cells(line))
     return table
 
@@ -165,6 +166,7 @@ def _of(alike: list[BudgetLine]) -> str:
 
 def _add_gap(table: Table, region: str, site: str) -> None:
     word = Text("not measured" if site else "no site", style="dim")
+    region, site = in_a_line(region), in_a_line(site)
     names = [Text(region), Text(site or "(no site)")]
     if len(table.columns) == GROUPED:
         names = [Text(f"{region} to {site}" if site else f"{region} (no site)")]

@@ -1,10 +1,12 @@
-"""Names in a policy that the evaluation does not know: they would check nothing, and pass."""
+"""Words of a policy that would check nothing, and pass: names that the evaluation does not know,
+and limits for what nobody asks for.
+"""
 
 from collections.abc import Iterable, Iterator
 
 from pathbudget.analysis.gate.policy import Policy
 from pathbudget.analysis.gate.toml_lines import line_of
-from pathbudget.analysis.results import Direction, Evaluation
+from pathbudget.analysis.results import Direction, Evaluation, TierInfo
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.entry import did_you_mean, show
 
@@ -37,6 +39,26 @@ def _faults(evaluation: Evaluation, policy: Policy) -> Iterator[Fault]:
             sizes = {str(one) for one in (tier.prompt_bytes, *tier.further_prompt_bytes)}
             prompts = [str(one) for one in policy.rules(tier).prompts]
             yield from _unknown(policy, _path(policy, tier.name, "prompts"), "", prompts, sizes)
+            yield from _without_effect(policy, tier)
+
+
+def _without_effect(policy: Policy, tier: TierInfo) -> Iterator[Fault]:
+    """What a policy allows and nobody asks for: it would be kept whatever was measured."""
+    rules, own = policy.rules(tier), f"tier.{tier.name}"
+    asked = [f"p{one:g}" for one in rules.percentiles]
+    for word in rules.allowances_ms:
+        if word not in asked:
+            problem = f"no check is of {word}"
+            expected = f"{' or '.join(asked)}, or {word[1:]} in percentiles"
+            yield _fault(policy, f"{own}.allowances_ms", problem, expected)
+    if rules.target_ms is not None and not policy.whole:
+        yield _fault(policy, f"{own}.target_ms", "no whole request is checked", "whole = true")
+
+
+def _fault(policy: Policy, key: str, problem: str, expected: str) -> Fault:
+    line = line_of(policy.lines, key)
+    where = f"line {line}, {key}" if line else key
+    return Fault(policy.file or "the policy", where, problem, expected)
 
 
 def _path(policy: Policy, tier: str, key: str) -> str:
@@ -53,9 +75,7 @@ def _unknown(
         if word in known:
             continue
         key = f"{path}.{word}" if path == "tier" else path
-        line = line_of(policy.lines, key)
-        where = f"line {line}, {key}" if line else key
         problem = f"no {what} {show(word)} in this run" if what else f"no line of {word}"
         numbers = [] if what else sorted(known, key=float)
         expected = did_you_mean(word, known) if what else f"one of {', '.join(numbers)}"
-        yield Fault(policy.file or "the policy", where, problem, expected)
+        yield _fault(policy, key, problem, expected)

@@ -254,3 +254,22 @@ def test_a_choice_of_more_sites_than_were_computed_is_not_known(evaluation: Eval
     (one,) = (one for one in outcome.checks if one.rule is Rule.SITES)
     assert one.verdict is Verdict.NOT_MEASURED
     assert "no choice of 4 was computed" in one.text
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            Policy(which=Sites.ALL, tier={"voice-ai": TierRules(allowances_ms={"p42": 7.0})}),
+            r"tier.voice-ai.allowances_ms: no check is of p42; expected p95, or 42 in percentiles",
+        ),
+        (
+            Policy(which=Sites.ALL, tier={"voice-ai": TierRules(target_ms=7.0)}),
+            "tier.voice-ai.target_ms: no whole request is checked; expected whole = true",
+        ),
+    ],
+)
+def test_a_limit_for_what_nobody_asks_for_is_refused(policy: Policy, told: str) -> None:
+    """It would be kept whatever was measured."""
+    with pytest.raises(ConfigError, match=told):
+        check(make_of_lines([make_line()]), policy)
