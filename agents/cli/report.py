@@ -27,6 +27,7 @@ from pathbudget.agents.cli.outputs import check_folders, is_stdout, write_whole
 from pathbudget.agents.cli.wording import in_a_line
 
 if TYPE_CHECKING:
+    from pathbudget.agents.routes.evaluation import RouteWish
     from pathbudget.analysis.results import Evaluation
     from pathbudget.analysis.routes.route_report import RouteReport
     from pathbudget.analysis.whole_budget.terms import Term
@@ -41,6 +42,10 @@ TitleOption = Annotated[str, typer.Option("--title", help="Title of the report."
 PrefixesOption = Annotated[
     Path | None,
     typer.Option("--prefixes", metavar="FILE", help="Prefix table: whose each address is."),
+]
+ScaleOption = Annotated[
+    float,
+    typer.Option("--time-scale", min=0.001, max=10, help="For labs in which time is compressed."),
 ]
 
 
@@ -90,6 +95,7 @@ def report(
     span_map: SpansOption = None,
     always_valid: AlwaysValidOption = False,
     require_busy_hours: BusyHoursOption = False,
+    time_scale: ScaleOption = 1.0,
 ) -> None:
     """Write a report on what a store holds: one HTML file, Markdown or JSON.
 
@@ -97,6 +103,8 @@ def report(
     the format (.html, .md, .json). Whole requests are judged with the terms of --terms and
     --traces.
     """
+    from pathbudget.agents.routes.evaluation import RouteWish
+
     outputs = output or [Path(DEFAULT_NAMES[format or Format.HTML])]
     formats = [_format_of(path, format) for path in outputs]
     check_folders(outputs)
@@ -111,7 +119,8 @@ def report(
         terms=given.terms,
         rigour=Rigour(always_valid, require_busy_hours),
     )
-    routes = _routes(store, catalogue or [], tuple(tier or ()), campaign, origins)
+    wish = RouteWish(campaign=campaign, tiers=tuple(tier or ()) or None, time_scale=time_scale)
+    routes = _routes(store, catalogue or [], wish, origins)
     printed = any(is_stdout(path) for path in outputs)
     for path, kind in zip(outputs, formats, strict=True):
         content = _rendered(evaluation, routes, kind)
@@ -193,19 +202,17 @@ def refuse_unknown(what: str, asked: tuple[str, ...], known: tuple[str, ...]) ->
 def _routes(
     folder: Path,
     catalogue_files: list[Path],
-    tiers: tuple[str, ...],
-    campaign: str | None,
+    wish: "RouteWish",
     origins: "PrefixTable | None",
 ) -> "RouteReport | None":
     """What the traces of a store say; None where there is none."""
-    from pathbudget.agents.routes.evaluation import TRACE, RouteWish, routes_of_store
+    from pathbudget.agents.routes.evaluation import TRACE, routes_of_store
     from pathbudget.agents.store.parquet import Store
     from pathbudget.agents.store.reading import Selection
 
     store = Store(folder)
-    if not store.list_series(Selection(campaign=campaign, probe=TRACE)):
+    if not store.list_series(Selection(campaign=wish.campaign, probe=TRACE)):
         return None
-    wish = RouteWish(campaign=campaign, tiers=tiers or None)
     return routes_of_store(store, wish, catalogue_of(catalogue_files), origins)
 
 

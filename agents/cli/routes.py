@@ -19,6 +19,7 @@ from pathbudget.agents.cli.options import (
 from pathbudget.agents.cli.outputs import check_folders, write_whole
 from pathbudget.agents.cli.report import (
     PrefixesOption,
+    ScaleOption,
     catalogue_of,
     prefix_table,
     refuse_unknown,
@@ -73,10 +74,6 @@ AliasesOption = Annotated[
     typer.Option(
         "--aliases", metavar="FILE", help="Which addresses are one router: a line for each."
     ),
-]
-ScaleOption = Annotated[
-    float,
-    typer.Option("--time-scale", min=0.001, max=10, help="For labs in which time is compressed."),
 ]
 EveryOption = Annotated[str, typer.Option("--every", help="Between looks of --follow.")]
 

@@ -12,10 +12,12 @@ from typer.testing import CliRunner, Result
 from pathbudget.agents.cli.exits import ExitCode
 from pathbudget.agents.cli.main import application
 from pathbudget.agents.cli.routes import _exit_code
+from pathbudget.agents.routes import evaluation
 from pathbudget.agents.routes.evaluation import RouteWish
 from pathbudget.agents.routes.follow import LIVES_NS, new_monitor, news
 from pathbudget.agents.routes.following import Looks
 from pathbudget.agents.store.parquet import Store
+from pathbudget.analysis.routes.route_report import RouteReport
 from pathbudget.probes.record import AddressFamily, Measurement, Note, Sample, Target, Vantage
 from pathbudget.sites.catalogue import Catalogue
 
@@ -116,6 +118,22 @@ def test_json_fits_the_published_schema_and_a_page_is_written_whole(
     text = page.read_text()
     assert "10.2.1.1" in text
     assert text.rstrip().endswith("</html>")
+
+
+def test_a_report_joins_at_the_time_scale_that_it_is_given(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scales: list[float] = []
+
+    def noting(opened: Store, wish: RouteWish, *rest: object) -> RouteReport:
+        scales.append(wish.time_scale)
+        return make_report()
+
+    monkeypatch.setattr(evaluation, "routes_of_store", noting)
+    words = ["report", str(store), "-o", str(tmp_path / "report.json"), "--time-scale", "0.05"]
+    done = CliRunner().invoke(application, words)
+    assert done.exit_code == ExitCode.OK, done.output
+    assert scales == [0.05]
 
 
 @pytest.mark.parametrize(
