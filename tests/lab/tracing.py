@@ -60,18 +60,18 @@ def links_of(hops: Iterable[Sample], destination: str) -> LinkSet:
     return found
 
 
-def trace_all(addresses: Sequence[str], options: Options) -> list[Traced]:
+def trace_all(addresses: Sequence[str], options: Options, seed: int | None = None) -> list[Traced]:
     """Trace them at the same time, through the sockets of this namespace."""
-    return asyncio.run(_trace_all(addresses, options))
+    return asyncio.run(_trace_all(addresses, options, seed))
 
 
-async def _trace_all(addresses: Sequence[str], options: Options) -> list[Traced]:
+async def _trace_all(addresses: Sequence[str], options: Options, seed: int | None) -> list[Traced]:
     clock, network = SystemClock(), SystemNetwork()
     samples: dict[int, list[Sample]] = defaultdict(list)
     environment = ProbeEnvironment(
         network=network,
         clock=clock,
-        rng=random.Random(),
+        rng=random.Random(seed),
         emit=lambda series, sample: samples[series].append(sample),
         count=lambda _, __: None,
     )
