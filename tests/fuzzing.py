@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS.parent))
+"""Targets of one folder use what tests of others have."""
+
 Target = Callable[[bytes], None]
 
 
