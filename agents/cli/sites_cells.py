@@ -11,6 +11,8 @@ from rich.table import Table
 
 from pathbudget.agents.cli.wording import harmless
 from pathbudget.analysis.report.words import share
+from pathbudget.analysis.siting.decision import Decision
+from pathbudget.analysis.siting.words import may_be_better
 
 UNKNOWN = "-"
 
@@ -91,3 +93,19 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 def cell(value: object) -> object:
     """Several words as one."""
     return " ".join(value) if isinstance(value, tuple) else value
+
+
+def print_rivals(decision: Decision) -> None:
+    """Whether the data can tell, as a report says it."""
+    if decision.decided is None:
+        return
+    if decision.decided:
+        show("Decided: no other choice is as good within the intervals.")
+        return
+    show(f"Undecided: {decision.why_undecided}.")
+    if decision.may_be_better > 0:
+        show(may_be_better(decision.objective, decision.may_be_better))
+    if decision.would_change:
+        show("It hangs on:")
+    for pair in decision.would_change:
+        show(f"  {pair}")

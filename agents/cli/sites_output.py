@@ -164,6 +164,7 @@ def _print_decision(answer: Sweep, notes: Sequence[str]) -> None:
             else f", {cells.figure(decision.margin, decision.unit)} behind"
         )
         cells.show(f"Next best: {listed(decision.next_best_sites)}{margin}.")
+    cells.print_rivals(decision)
     if len(answer.choices) > 1:
         _print_sizes(answer)
     _print_facts(decision)

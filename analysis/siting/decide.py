@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace as changed
 
 from pathbudget.analysis.siting import decision_words as words
-from pathbudget.analysis.siting.clashes import why_impossible
+from pathbudget.analysis.siting.considered import Considered, consider
 from pathbudget.analysis.siting.decision import Decision, TierShare
 from pathbudget.analysis.siting.judged import measured_next, site_facts
 from pathbudget.analysis.siting.losses import SECONDS, Solver, failover_of, solved, value_of
-from pathbudget.analysis.siting.pick import Pick, pick
 from pathbudget.analysis.siting.programs import Aim, Answer, Program
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.served_rows import (
@@ -23,7 +22,7 @@ from pathbudget.analysis.siting.served_rows import (
     shares_of,
 )
 from pathbudget.analysis.siting.steering import steering_effect
-from pathbudget.analysis.siting.wishes import Wishes, program_of
+from pathbudget.analysis.siting.wishes import Wishes
 
 
 def decide(
@@ -34,7 +33,10 @@ def decide(
     robust: bool = True,
     solver: Solver = solved,
 ) -> Decision:
-    """The decision. Raises ValueError for wishes that the scene has no numbers for."""
+    """The decision; without `robust` nothing is compared with it.
+
+    Raises ValueError for wishes that the scene has no numbers for.
+    """
     empty = Decision(
         objective=str(wishes.objective),
         k=wishes.k,
@@ -42,20 +44,15 @@ def decide(
         asked=words.asked(scene, wishes),
         notes=words.notes(scene, wishes),
     )
-    if not scene.sites or not scene.rows:
-        return changed(empty, clashes=why_impossible(scene, wishes, ()))
-    program = program_of(scene, wishes)
-    found = pick(scene, wishes, program, seconds=seconds, robust=robust, solver=solver)
-    best = found.best
-    if not best.feasible:
-        return changed(empty, clashes=_why_none(scene, wishes, best))
-    if best.unserved_weight > 1 - 1e-9 and wishes.objective is not Aim.COVERING:
-        return changed(empty, clashes=(words.nobody_served(scene),))
+    found = consider(scene, wishes, seconds=seconds, compared=robust, solver=solver)
+    if isinstance(found, tuple):
+        return changed(empty, clashes=found)
+    program, best = found.program, found.found.best
     decision = _described(scene, wishes, program, best, empty)
     if decision.steering is not None and program.aim is Aim.P_MEDIAN:
         decision = changed(decision, value=decision.steering.value_ms)
     decision = changed(decision, failover=failover_of(scene, wishes, program, best, solver))
-    return _compared(scene, program, found, decision) if robust else decision
+    return _compared(scene, found, decision) if robust else decision
 
 
 def _described(
@@ -84,15 +81,22 @@ def _described(
     )
 
 
-def _compared(scene: Scene, program: Program, found: Pick, decision: Decision) -> Decision:
-    """The same beside the next best choice, and resampled."""
-    second = found.second
-    if second is not None and second.feasible:
+def _compared(scene: Scene, considered: Considered, decision: Decision) -> Decision:
+    """The same beside the next best choice and those that may be as good, and resampled."""
+    found, rivals = considered.found, considered.rivals
+    decision = changed(
+        decision,
+        decided=not rivals.possible,
+        why_undecided=rivals.why,
+        would_change=rivals.pairs,
+        may_be_better=rivals.advantage,
+    )
+    if found.second is not None:
         decision = changed(
             decision,
-            next_best_sites=scene.names(second.columns),
-            next_best_value=value_of(program, second),
-            margin=_margin(program, found.best, second),
+            next_best_sites=scene.names(found.second.columns),
+            next_best_value=value_of(considered.program, found.second),
+            margin=considered.margin,
         )
     if found.resampled is None:
         return decision
@@ -107,18 +111,6 @@ def _bound(program: Program, best: Answer) -> float | None:
     return best.bound / served if program.aim is Aim.P_MEDIAN and served > 1e-9 else best.bound
 
 
-def _margin(program: Program, best: Answer, second: Answer) -> float | None:
-    """How far the next choice is behind; None where it serves other weight."""
-    first, other = value_of(program, best), value_of(program, second)
-    if first is None or other is None:
-        return None
-    if program.aim is Aim.COVERING:
-        return max(0.0, first - other)
-    if abs(best.unserved_weight - second.unserved_weight) > 1e-9:
-        return None
-    return max(0.0, other - first)
-
-
 def _sum(numbers: Iterable[float | None]) -> float | None:
     """None where one is unknown."""
     every = list(numbers)
@@ -129,9 +121,3 @@ def _sum(numbers: Iterable[float | None]) -> float | None:
 def _tiers(scene: Scene) -> tuple[TierShare, ...]:
     shares = {row.tier: row.share for row in scene.rows}
     return tuple(TierShare(tier=name, share=share) for name, share in shares.items())
-
-
-def _why_none(scene: Scene, wishes: Wishes, best: Answer) -> tuple[str, ...]:
-    if not best.conflicts and not best.proved:
-        return ("No choice was found in time; more seconds may find one (--seconds).",)
-    return why_impossible(scene, wishes, best.conflicts)

@@ -124,6 +124,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     next_best_value: float | None = None
     margin: float | None = None
     """Null where the next best serves other traffic, or there is none."""
+    decided: bool | None = None
+    """False when another choice may be as good within the intervals; null if not looked at."""
+    why_undecided: str = ""
+    """What keeps the data from telling."""
+    would_change: tuple[str, ...] = ()
+    """Pairs on which it hangs, the weightiest first."""
+    may_be_better: float = 0.0
+    """How much better another choice may be within the intervals, in the unit of the value."""
     price_per_month: float | None = None
     power_kw: float | None = None
     assignments: tuple[Served, ...] = ()

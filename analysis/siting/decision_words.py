@@ -91,11 +91,3 @@ def filling_notes(scene: Scene, filling: Filling) -> list[str]:
 
 def _unknown_pairs(scene: Scene) -> int:
     return int(np.count_nonzero(~np.isfinite(scene.cost)))
-
-
-def nobody_served(scene: Scene) -> str:
-    """Why no choice is better than none."""
-    return (
-        f"None of the {scene.value.size} pairs has an upper limit (too few samples or too many "
-        "losses), so nothing can be chosen on them: measure longer, or say --fill."
-    )

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import fewest_samples
-from pathbudget.analysis.results import Evaluation, Objective, Recommendation
+from pathbudget.analysis.results import Evaluation, Recommendation
 from pathbudget.analysis.siting.decision_results import MeasureNext, Robustness, SiteFact
 from pathbudget.analysis.siting.fill_scene import Prior, prior_of
 from pathbudget.analysis.siting.filling_known import EARTH_RADIUS_KM
 from pathbudget.analysis.siting.information import Worth, worth_of_pairs
+from pathbudget.analysis.siting.recommend import AIMS
 from pathbudget.analysis.siting.robustness import Resampled, resample, robustness_of
 from pathbudget.analysis.siting.scene import Scene, scene_of
 from pathbudget.analysis.siting.score import Columns, Score
@@ -28,8 +29,6 @@ NEGLIGIBLE = 0.01
 
 MOST_RIVALS = 200
 """Choices, the best on average, that are looked at again with the guesses at unmeasured pairs."""
-
-AIMS = {Objective.P_MEDIAN: Aim.P_MEDIAN, Objective.COVERING: Aim.COVERING}
 
 
 def with_robustness(evaluation: Evaluation) -> Evaluation:

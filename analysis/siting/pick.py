@@ -19,6 +19,7 @@ from pathbudget.analysis.siting.robustness import ALL, Resampled, resample
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.score import Columns, Score
 from pathbudget.analysis.siting.served_rows import shares_of
+from pathbudget.analysis.siting.ties import first_of_equals, prices_of
 from pathbudget.analysis.siting.wishes import Wishes
 
 Matrix = npt.NDArray[np.float64]
@@ -50,28 +51,36 @@ def pick(
     program: Program,
     *,
     seconds: float = SECONDS,
-    robust: bool = True,
+    compared: bool = True,
+    resampled: bool = True,
     solver: Solver = solved,
 ) -> Pick:
-    """The choice. Without `robust` nothing is resampled, unless pairs are guesses."""
+    """The choice, the next one if it is to be compared, and draws of both if asked for.
+
+    Where pairs are guesses they are drawn in any case.
+    """
     limits = scene.allowances if program.aim is Aim.COVERING else None
     score = Score(program.aim, scene.weights, limits)
-    best = solver(program, seconds)
+    prices = prices_of(scene)
+    best = first_of_equals(program, solver(program, seconds), prices)
     free = not wishes.steering and not wishes.limits_load
-    if not best.feasible or not (robust or (scene.filling is not None and free)):
+    if not best.feasible or not (compared or (scene.filling is not None and free)):
         return Pick(best, score)
     if scene.filling is not None and free:
         return _least_expected(scene, program, best, score, solver)
-    second = solver(replace(program, forbidden=(best.columns,)), seconds)
+    others = replace(program, forbidden=(*program.forbidden, best.columns))
+    second = first_of_equals(others, solver(others, seconds), prices)
+    if not resampled:
+        return Pick(best, score, second if second.feasible else None)
     answers = [best, *([second] if second.feasible else [])]
     if not free:
         answers = _more(program, answers, solver)
         score = replace(score, fixed=_fixed(scene, wishes, answers))
     rivals = tuple(one.columns for one in answers[1:])
-    resampled = resample(
+    drawn = resample(
         scene.tables, score, best.columns, rivals=rivals, allowed=_keeps(program, None)
     )
-    return Pick(best, score, second, resampled, rivals)
+    return Pick(best, score, second if second.feasible else None, drawn, rivals)
 
 
 def _least_expected(

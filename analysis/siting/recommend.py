@@ -1,8 +1,11 @@
-"""Which k sites to take, on what was measured, and whether the data can tell (docs/siting.md)."""
+"""Which k sites a report recommends, and whether the data can tell (docs/siting.md).
+
+The choice, its margin and its rivals are those of every other question about sites
+(`considered.py`); this puts them into the words of a report.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import (
@@ -11,135 +14,60 @@ from pathbudget.analysis.results import (
     Finding,
     Objective,
     Recommendation,
+    RegionInfo,
     SiteInfo,
     Verdict,
 )
 from pathbudget.analysis.siting import words
+from pathbudget.analysis.siting.considered import Considered, consider
 from pathbudget.analysis.siting.ground import Ground
-from pathbudget.analysis.siting.model import Choice, Problem, assess, serving
-from pathbudget.analysis.siting.solve import solve
+from pathbudget.analysis.siting.losses import assigned, value_of
+from pathbudget.analysis.siting.programs import Aim, Answer, Program
+from pathbudget.analysis.siting.score import Columns
+from pathbudget.analysis.siting.wishes import Wishes
+
+AIMS = {Objective.P_MEDIAN: Aim.P_MEDIAN, Objective.COVERING: Aim.COVERING}
 
 
 def recommend(ground: Ground, objective: Objective, k: int) -> Recommendation:
     """The exact choice of `k` candidates. Where there is none, `sites` is empty and says why."""
-    problem = ground.problem(objective, ground.high)
-    best = solve(problem, k) if ground.sites and len(ground.regions) else None
-    if best is None:
-        return _infeasible(ground, objective, k, words.no_choice(len(ground.sites), k))
-    every = range(len(ground.sites))
-    hopeful = every if objective is Objective.COVERING else best.columns
-    if ground.served_share(hopeful) < words.SERVED_AT_LEAST - 1e-9:
-        return _infeasible(ground, objective, k, words.too_few_served(ground, hopeful))
-    if best.unserved_weight >= 1 - 1e-9:
-        return _infeasible(ground, objective, k, words.nobody_served(objective, ground))
-    next_best = solve(problem, k, forbidden=[best.columns])
-    rivals = _rivals(ground, objective, best, k)
-    value = value_of(objective, best)
-    next_value = None if next_best is None else value_of(objective, next_best)
+    scene = ground.scene
+    if len(scene.sites) < k or not scene.rows:
+        return _none(ground, objective, k, words.no_choice(len(scene.sites), k))
+    found = consider(scene, Wishes(k=k, objective=AIMS[objective]), resampled=False)
+    if isinstance(found, tuple):
+        return _none(ground, objective, k, " ".join(found))
+    program, rivals = found.program, found.rivals
+    best, second = found.found.best, found.found.second
     return Recommendation(
         tier=ground.tier,
         objective=objective,
         k=k,
-        sites=ground.names(best.columns),
-        value=value,
-        next_best_sites=() if next_best is None else ground.names(next_best.columns),
-        next_best_value=next_value,
-        margin=_margin(objective, best, next_best),
+        sites=scene.names(best.columns),
+        value=value_of(program, best),
+        next_best_sites=() if second is None else scene.names(second.columns),
+        next_best_value=None if second is None else value_of(program, second),
+        margin=found.margin,
         decided=not rivals.possible,
         reasons=(
-            *words.reasons(ground, objective, best, next_best, rivals.advantage),
+            *words.reasons(scene, program, best, second, rivals.advantage),
             *((f"Undecided: {rivals.why}.",) if rivals.why else ()),
         ),
         would_change=rivals.pairs,
-        assignments=_assignments(ground, best),
-        uncovered=_unserved(ground, problem, best.columns),
+        assignments=tuple(_assignment(ground, region, best) for region in ground.regions),
+        uncovered=_unserved(ground, program, best.columns),
         price_per_month=_price(ground, best),
-        failover=_failover(ground, problem, objective, best),
-        served_share=ground.served_share(best.columns),
-        next_best_served_share=0.0 if next_best is None else ground.served_share(next_best.columns),
-        measured_share=ground.measured_share,
+        failover=_failover(ground, found),
+        served_share=scene.limited_share(best.columns),
+        next_best_served_share=0.0 if second is None else scene.limited_share(second.columns),
+        measured_share=_measured_share(ground),
         why_undecided=rivals.why,
     )
 
 
-def value_of(objective: Objective, choice: Choice) -> float | None:
-    """Weighted mean cost of the served regions in ms, or the covered share."""
-    served = 1 - choice.unserved_weight
-    if objective is Objective.COVERING:
-        return max(0.0, min(1.0, served))
-    return choice.objective / served if served > 1e-9 else None
-
-
-def _margin(objective: Objective, best: Choice, next_best: Choice | None) -> float | None:
-    """Distance to the next best; None where it serves other weight and so cannot be compared."""
-    if next_best is None:
-        return None
-    if objective is Objective.COVERING:
-        return max(0.0, next_best.unserved_weight - best.unserved_weight)
-    if abs(next_best.unserved_weight - best.unserved_weight) > 1e-9:
-        return None
-    served = 1 - best.unserved_weight
-    return max(0.0, (next_best.objective - best.objective) / served)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rivals:
-    """Whether any other choice may be as good, given the intervals, and where that hangs."""
-
-    possible: bool
-    advantage: float
-    """How much better the strongest rival may be, in the unit of the value."""
-    pairs: tuple[str, ...]
-    why: str = ""
-    """What keeps the data from telling, where a rival is possible."""
-
-
-def _rivals(ground: Ground, objective: Objective, best: Choice, k: int) -> _Rivals:
-    if objective is Objective.COVERING:
-        return _covering_rivals(ground, best, k)
-    served_by = serving(ground.problem(objective, ground.high), best.columns)
-    gain = ground.low.copy()
-    for row, column in enumerate(served_by):
-        if column is not None:
-            gain[row] -= ground.high[row, column]
-            gain[row, column] = 0.0
-    rival = solve(ground.problem(objective, gain), k, forbidden=[best.columns])
-    if rival is None:
-        return _Rivals(possible=False, advantage=0.0, pairs=())
-    rival_by = serving(ground.problem(objective, gain), rival.columns)
-    open_rows = [r for r, s in enumerate(served_by) if s is None and rival_by[r] is not None]
-    loses = rival.unserved_weight > best.unserved_weight + 1e-9
-    possible = not loses and (bool(open_rows) or rival.objective <= 1e-9)
-    if not possible:
-        return _Rivals(possible=False, advantage=0.0, pairs=())
-    pairs = words.deciding_pairs(ground, served_by, rival_by, gain)
-    advantage = 0.0 if open_rows else max(0.0, -rival.objective)
-    why = words.why_undecided(ground, best, rival, open_rows, rival_by, gain)
-    return _Rivals(True, advantage, pairs, why)
-
-
-def _covering_rivals(ground: Ground, best: Choice, k: int) -> _Rivals:
-    optimistic = ground.problem(Objective.COVERING, ground.low)
-    rival = solve(optimistic, k, forbidden=[best.columns])
-    if rival is None or rival.unserved_weight > best.unserved_weight + 1e-9:
-        return _Rivals(possible=False, advantage=0.0, pairs=())
-    pairs = words.straddling_pairs(ground, rival.columns)
-    why = words.why_as_much(ground, rival)
-    return _Rivals(True, best.unserved_weight - rival.unserved_weight, pairs, why)
-
-
-def _assignments(ground: Ground, choice: Choice) -> tuple[Assignment, ...]:
-    """Each region to the cheapest chosen site, whether or not that is within the allowance."""
-    by_cost = ground.problem(Objective.P_MEDIAN, ground.high)
-    return tuple(
-        _assignment(ground, row, column)
-        for row, column in enumerate(serving(by_cost, choice.columns))
-    )
-
-
-def _assignment(ground: Ground, row: int, column: int | None) -> Assignment:
-    region = ground.regions[row]
-    site = "" if column is None else ground.sites[column].name
+def _assignment(ground: Ground, region: RegionInfo, best: Answer) -> Assignment:
+    """The cheapest chosen site, whether or not that is within the allowance."""
+    site = _cheapest(ground, region, best)
     line = ground.lines.get((region.name, site))
     return Assignment(
         region=region.name,
@@ -148,43 +76,69 @@ def _assignment(ground: Ground, row: int, column: int | None) -> Assignment:
         cost_ms=None if line is None else line.high_ms,
         value_ms=None if line is None else line.value_ms,
         low_ms=None if line is None else line.low_ms,
-        verdict=_verdict(ground, row) if line is None else line.verdict,
+        verdict=_verdict(ground, region) if line is None else line.verdict,
     )
 
 
-def _verdict(ground: Ground, row: int) -> Verdict:
+def _cheapest(ground: Ground, region: RegionInfo, best: Answer) -> str:
+    """By the upper end; empty where no chosen site has one."""
+    names = ground.scene.names(best.columns)
+    ends = [(_end(ground, region, name), name) for name in names]
+    end, site = min(ends)
+    return site if math.isfinite(end) else ""
+
+
+def _end(ground: Ground, region: RegionInfo, site: str) -> float:
+    line = ground.lines.get((region.name, site))
+    if line is None or line.n == 0 or line.high_ms is None:
+        return math.inf
+    return line.high_ms
+
+
+def _verdict(ground: Ground, region: RegionInfo) -> Verdict:
     """Of a region that no chosen site serves: there may be samples that set no limit, or none."""
-    return Verdict.UNDECIDED if ground.measured(row) else Verdict.NOT_MEASURED
+    some = any(line.n > 0 for (name, _), line in ground.lines.items() if name == region.name)
+    return Verdict.UNDECIDED if some else Verdict.NOT_MEASURED
 
 
-def _unserved(ground: Ground, problem: Problem, columns: Sequence[int]) -> tuple[str, ...]:
-    served = serving(problem, columns)
-    return tuple(r.name for r, site in zip(ground.regions, served, strict=True) if site is None)
+def _measured_share(ground: Ground) -> float:
+    scene = ground.scene
+    return math.fsum(w for row, w in enumerate(scene.weights) if scene.measured(row))
 
 
-def _failover(
-    ground: Ground, problem: Problem, objective: Objective, choice: Choice
-) -> tuple[Failover, ...]:
-    rows: list[Failover] = []
-    for lost in choice.columns:
-        left = [column for column in choice.columns if column != lost]
-        rows.append(
-            Failover(
-                lost_site=ground.sites[lost].name,
-                value=value_of(objective, assess(problem, left)),
-                unserved=_unserved(ground, problem, left),
-            )
-        )
-    return tuple(rows)
+def _unserved(ground: Ground, program: Program, columns: Sequence[int]) -> tuple[str, ...]:
+    """Regions that have no site, or none within the allowance where the choice is about that."""
+    limit = math.inf if program.limit is None else ground.allowance_ms
+    names = ground.scene.names(columns)
+    ends = {
+        region.name: min((_end(ground, region, name) for name in names), default=math.inf)
+        for region in ground.regions
+    }
+    return tuple(name for name, end in ends.items() if math.isinf(end) or end > limit)
 
 
-def _price(ground: Ground, choice: Choice) -> float | None:
+def _failover(ground: Ground, considered: Considered) -> tuple[Failover, ...]:
+    columns = considered.found.best.columns
+    return tuple(_loss(ground, considered.program, columns, lost) for lost in columns)
+
+
+def _loss(ground: Ground, program: Program, columns: Columns, lost: int) -> Failover:
+    left = tuple(column for column in columns if column != lost)
+    nothing = 0.0 if program.aim is Aim.COVERING else None
+    return Failover(
+        lost_site=ground.sites[lost].name,
+        value=value_of(program, assigned(program, left)) if left else nothing,
+        unserved=_unserved(ground, program, left),
+    )
+
+
+def _price(ground: Ground, choice: Answer) -> float | None:
     prices = [ground.sites[column].price_per_month for column in choice.columns]
     known = [price for price in prices if price is not None]
     return math.fsum(known) if len(known) == len(prices) else None
 
 
-def _infeasible(ground: Ground, objective: Objective, k: int, why: str) -> Recommendation:
+def _none(ground: Ground, objective: Objective, k: int, why: str) -> Recommendation:
     return Recommendation(
         tier=ground.tier,
         objective=objective,
@@ -195,14 +149,14 @@ def _infeasible(ground: Ground, objective: Objective, k: int, why: str) -> Recom
         next_best_value=None,
         margin=None,
         decided=False,
-        reasons=(why, *words.not_candidates(ground.unmeasured_sites)),
+        reasons=(why, *words.not_candidates(ground.scene.left_out)),
         would_change=(),
         assignments=(),
         uncovered=tuple(region.name for region in ground.regions),
         price_per_month=None,
         served_share=0.0,
         next_best_served_share=0.0,
-        measured_share=ground.measured_share,
+        measured_share=_measured_share(ground),
     )
 
 

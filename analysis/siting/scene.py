@@ -87,7 +87,7 @@ class Scene:
         upper end of a guess would shut out every site that was not measured (docs/siting.md).
         """
         if self.filling is None:
-            return np.where(np.isnan(self.high), np.inf, self.high)
+            return self.ceiling
         return np.where(np.isfinite(self.tables).any(axis=2), self.expected(), np.inf)
 
     def expected(self) -> Matrix:
@@ -102,6 +102,35 @@ class Scene:
         return np.array(
             [math.inf if row.allowance_ms is None else row.allowance_ms for row in self.rows]
         )
+
+    @property
+    def ceiling(self) -> Matrix:
+        """Upper interval ends; ``inf`` where there is none."""
+        return np.where(np.isnan(self.high), np.inf, self.high)
+
+    @property
+    def optimistic(self) -> Matrix:
+        """Lower interval ends; of a pair that nobody knows the light floor, or 0."""
+        floors = np.zeros(self.low.shape) if self.floors is None else np.nan_to_num(self.floors)
+        return np.where(np.isnan(self.low), floors, self.low)
+
+    def is_known(self, row: int, column: int) -> bool:
+        """Whether the pair was measured or filled."""
+        return not bool(np.isnan(self.high[row, column]))
+
+    def measured(self, row: int) -> bool:
+        """Whether there is a sample from the region to any site."""
+        return bool((self.counts[row] > 0).any())
+
+    def unlimited(self, columns: Sequence[int]) -> list[int]:
+        """Rows that none of the columns is known to serve."""
+        limited = np.isfinite(self.cost[:, list(columns)]).any(axis=1)
+        return [int(row) for row in np.flatnonzero(~limited)]
+
+    def limited_share(self, columns: Sequence[int]) -> float:
+        """Share of the traffic of the other rows."""
+        share = 1 - math.fsum(self.weights[row] for row in self.unlimited(columns))
+        return max(0.0, min(1.0, share))
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -149,7 +178,7 @@ def scene_of(evaluation: Evaluation, mix: Mapping[str, float]) -> Scene:
             key = (row.tier, row.region.name, site.name)
             line = lines.get(key)
             if line is not None and line.n > 0:
-                _put(scene, i, j, line, sampling.get(key))
+                put_line(scene, (i, j), line, sampling.get(key))
     left_out = tuple(s.name for s in evaluation.sites if s.name not in measured)
     limits = [[floors.get((row.region.name, site.name)) for site in sites] for row in rows]
     known_floors = np.array(limits, dtype=np.float64) if rows and sites else None
@@ -179,15 +208,19 @@ def put(scene: Scene, at: tuple[int, int], ends: tuple[float, float, float], n: 
     scene.tables[at] = of_interval(*ends)
 
 
-def _put(
-    scene: Scene, i: int, j: int, line: BudgetLine, sampled: tuple[float | None, ...] | None
+def put_line(
+    scene: Scene,
+    at: tuple[int, int],
+    line: BudgetLine,
+    sampled: tuple[float | None, ...] | None = None,
 ) -> None:
+    """Write the headline line of a measured pair, with its sampling distribution if it is known."""
     ends = [math.inf if end is None else end for end in (line.value_ms, line.low_ms, line.high_ms)]
-    put(scene, (i, j), (ends[0], ends[1], ends[2]), line.n)
-    scene.sizes[i, j] = line.n_effective
+    put(scene, at, (ends[0], ends[1], ends[2]), line.n)
+    scene.sizes[at] = line.n_effective
     if sampled is not None:
         table = np.array([math.inf if x is None else x for x in sampled])
-        scene.tables[i, j] = without_limit(table, unlimited=line.high_ms is None)
+        scene.tables[at] = without_limit(table, unlimited=line.high_ms is None)
 
 
 def is_open(scene: Scene) -> Mask:
@@ -195,4 +228,4 @@ def is_open(scene: Scene) -> Mask:
     return np.isnan(scene.high) | np.isinf(scene.high)
 
 
-__all__ = ["Row", "Scene", "empty_scene", "is_open", "put", "scene_of"]
+__all__ = ["Row", "Scene", "empty_scene", "is_open", "put", "put_line", "scene_of"]
