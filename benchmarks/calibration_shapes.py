@@ -92,6 +92,12 @@ def lossy_in_bursts(rng: Rng, campaigns: int, n: int) -> Values:
     return values
 
 
+def lossy_in_long_bursts(rng: Rng, campaigns: int, n: int) -> Values:
+    values = delays(normal(rng, campaigns, n))
+    values[episodes(rng, campaigns, n, 10, 990)] = np.inf
+    return values
+
+
 def daily(per_day: float) -> Callable[[Rng, int, int], Values]:
     """An evening whose level and queues are higher, every day alike."""
 
@@ -102,6 +108,31 @@ def daily(per_day: float) -> Callable[[Rng, int, int], Values]:
 
     return make
 
+
+def days(per_day: int, r: float, uneven: float = 0.0) -> Callable[[Rng, int, int], Values]:
+    """The same evenings with queues that are correlated, and that differ from day to day."""
+
+    def make(rng: Rng, campaigns: int, n: int) -> Values:
+        evening = np.maximum(0, np.cos(2 * np.pi * (np.arange(n) / per_day - 0.85))) ** 4
+        heights = np.exp(uneven * normal(rng, campaigns, n // per_day) - uneven**2 / 2)
+        evenings = evening * np.repeat(heights, per_day, axis=1)
+        queues = 1.5 * np.exp(0.5 * autoregressive(rng, campaigns, n, r))
+        return 20 * (1 + 0.5 * evenings) + (1 + 2 * evenings) * queues
+
+    return make
+
+
+LIMITS = (
+    Shape("daily, AR(1), 0.6, 1 day", 1440, 60, days(1440, 0.6)),
+    Shape("daily, AR(1), 0.9, 2 days", 2880, 60, days(1440, 0.9)),
+    Shape("daily, AR(1), 0.6, 3 days", 4320, 60, days(1440, 0.6)),
+    Shape("daily, AR(1), 0.8, 7 days", 5040, 120, days(720, 0.8)),
+    Shape("uneven evenings, 7 days", 5040, 120, days(720, 0.0, 0.3)),
+    Shape("uneven evenings, 14 days", 5040, 240, days(360, 0.0, 0.3)),
+    Shape("AR(1), 0.99", 20_000, 10, lambda r, c, n: delays(autoregressive(r, c, n, 0.99))),
+    Shape("1 % loss in bursts of ten", 5000, 10, lossy_in_long_bursts, infinite=0.99),
+)
+"""Shapes that are harder than intervals can be trusted for."""
 
 SHAPES = (
     Shape("independent", 500, 10, lambda r, c, n: delays(normal(r, c, n)), independent=True),
