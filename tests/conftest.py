@@ -38,9 +38,6 @@ PACKAGES = {
     "dnsdist": "dnsdist",
     "bird": "bird2",
     "scamper": "scamper",
-    "nats-server": "nats-server",
-    "sshd": "openssh-server",
-    "promtool": "prometheus",
 }
 """Program to Debian package (.ci/system-packages installs them)."""
 LONGEST = (

@@ -85,7 +85,7 @@ def encode_frame(
 def header_at(data: bytes, offset: int) -> Frame | None:
     """The header that begins there, if one does and it is whole."""
     view = memoryview(data)[offset : offset + HEADER_BYTES]
-    if len(view) < HEADER_BYTES or view[:4] != MAGIC:
+    if len(view) < HEADER_BYTES or bytes(view[:4]) != MAGIC:
         return None
     values = _HEADER.unpack(view)
     if zlib.crc32(view[_CHECKED_FROM:]) != values[1]:

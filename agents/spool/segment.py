@@ -197,7 +197,7 @@ class Segment:
         """The place of a frame that waits."""
         index = bisect_left(self._numbers, number - self.first)
         if index < len(self._numbers) and self._numbers[index] == number - self.first:
-            return index if self._states[index : index + 1] == WAITING else None
+            return index if self._states[index] == WAITING[0] else None
         return None
 
     def settle(self, index: int, state: bytes, reason: str = "") -> None:

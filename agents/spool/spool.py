@@ -14,7 +14,7 @@ import contextlib
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -168,9 +168,9 @@ class Spool:
         """Entries of lower numbers are settled, and gone."""
         return self._segments.first_number(self._next)
 
-    def names(self) -> set[str]:
+    def names(self) -> Iterator[str]:
         """The ids of all entries that are still in a file, settled or not."""
-        return {name for segment in self._segments for name in segment.names()}
+        return (name for segment in self._segments for name in segment.names())
 
     def unsynced(self) -> Callable[[], None]:
         """What makes everything up to now safe against a power cut; for any thread. OSError.

@@ -25,8 +25,12 @@ def balanced(state: SpoolState) -> bool:
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel has it, which is all that a test can see; hundreds of spools are opened."""
-    monkeypatch.setattr(os, "fdatasync", lambda _: None)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+    def at_once(_: int) -> None:
+        """Nothing to wait for."""
+
+    monkeypatch.setattr(os, "fdatasync", at_once)
+    monkeypatch.setattr(os, "fsync", at_once)
 
 
 @pytest.fixture

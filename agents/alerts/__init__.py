@@ -1,1 +1,0 @@
-"""What somebody must be told of, whom, and when it is over."""

@@ -1,1 +1,0 @@
-"""NATS JetStream: server, credentials, and what goes over it."""

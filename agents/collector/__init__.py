@@ -1,1 +1,0 @@
-"""From the bus into the store: acknowledged only after it is durable."""

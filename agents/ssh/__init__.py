@@ -1,1 +1,0 @@
-"""Region hosts over SSH: with nothing installed there before, and nothing left unless asked."""

@@ -1,1 +1,0 @@
-"""Who is there, how far behind, how well: status, Prometheus, OpenTelemetry."""
