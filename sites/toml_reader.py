@@ -5,10 +5,20 @@ import tomllib
 from pathlib import Path
 from typing import cast
 
-from pathbudget.probes.errors import Fault
+from pathbudget.probes.errors import ConfigError, Fault
 
 POSITION = re.compile(r" \(at (?P<place>.*)\)$")
 LARGEST_FILE = 16 * 1024 * 1024
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """The tables of a file. Raises ConfigError where it cannot be read, or is not TOML."""
+    faults: list[Fault] = []
+    text = read_text(path, faults)
+    values = None if text is None else parse_toml(text, str(path), faults)
+    if values is None:
+        raise ConfigError(faults)
+    return values
 
 
 def read_text(path: Path, faults: list[Fault]) -> str | None:

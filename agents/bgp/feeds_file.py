@@ -17,7 +17,7 @@ from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.catalogue import Catalogue, Site
 from pathbudget.sites.catalogue_file import load_catalogue
 from pathbudget.sites.entry import Entry, show
-from pathbudget.sites.toml_reader import parse_toml, read_text
+from pathbudget.sites.toml_reader import read_toml
 
 TOP_KEYS = ("catalogue", "prefixes", "settle", "rpki", "feed")
 FEED_KEYS = ("name", "kind", "deny", "heartbeats", "stale_after")
@@ -31,11 +31,7 @@ def load_feeds(path: Path) -> BgpPlan:
     Raises ConfigError with every fault of both.
     """
     faults: list[Fault] = []
-    text = read_text(path, faults)
-    values = None if text is None else parse_toml(text, str(path), faults)
-    if values is None:
-        raise ConfigError(faults)
-    top = Entry(str(path), values, lambda key: key, faults)
+    top = Entry(str(path), read_toml(path), lambda key: key, faults)
     top.only(TOP_KEYS)
     feeds = _feeds(top, path.parent)
     prefixes = _prefixes(top, path.parent)

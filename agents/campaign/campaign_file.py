@@ -22,7 +22,7 @@ from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.catalogue_file import load_catalogue
 from pathbudget.sites.entry import Entry, Interval, did_you_mean, show
-from pathbudget.sites.toml_reader import parse_toml, read_text
+from pathbudget.sites.toml_reader import read_toml
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def load_campaign(
 
     Raises ConfigError with every fault of the file; when its catalogue has faults too, both lists.
     """
-    values = _read(path)
+    values = read_toml(path)
     faults: list[Fault] = []
     top = Entry(str(path), values, lambda key: key, faults)
     top.only(KEYS)
@@ -95,15 +95,6 @@ def load_campaign(
     if faults:
         raise ConfigError(faults)
     return Campaign(plan, catalogue, _digest((path, *paths)))
-
-
-def _read(path: Path) -> dict[str, object]:
-    faults: list[Fault] = []
-    text = read_text(path, faults)
-    values = None if text is None else parse_toml(text, str(path), faults)
-    if values is None:
-        raise ConfigError(faults)
-    return values
 
 
 def _limits(top: Entry) -> Limits:

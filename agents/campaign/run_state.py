@@ -3,12 +3,12 @@
 One small JSON file per unfinished run in the spool, replaced atomically; gone when the run is done.
 """
 
-import os
 from pathlib import Path
 
 import msgspec
 
 from pathbudget.agents.campaign.plan import CampaignPlan
+from pathbudget.agents.store.disk import replace_file
 from pathbudget.probes.errors import SpoolError
 
 SUFFIX = ".run.json"
@@ -30,15 +30,10 @@ def path_of(spool: Path, run_id: str) -> Path:
 
 
 def save(spool: Path, state: RunState) -> None:
-    """Write, fsync, rename. Raises SpoolError."""
+    """Replace what was saved before, durably. Raises SpoolError."""
     target = path_of(spool, state.plan.run_id)
-    temporary = target.with_suffix(".tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(state))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        replace_file(target, msgspec.json.encode(state))
     except OSError as error:
         raise SpoolError(f"cannot write {target}: {error.strerror}") from error
 

@@ -80,6 +80,7 @@ def sign(
     from pathbudget.agents.plans.from_campaign import agent_plans
     from pathbudget.agents.plans.keys import read_private
     from pathbudget.agents.plans.signing import sign as signed
+    from pathbudget.agents.store.disk import replace_file
     from pathbudget.probes.table import probe_table
 
     lifetime = _duration(expires_in, "--expires-in", 60_000_000_000, LONGEST_NS)
@@ -91,9 +92,7 @@ def sign(
     output.mkdir(parents=True, exist_ok=True)
     for name, plan in plans.items():
         path = output / f"{name}{SUFFIX}"
-        unready = path.with_suffix(".tmp")
-        unready.write_bytes(signed(plan, private))
-        unready.replace(path)  # an agent may be watching it
+        replace_file(path, signed(plan, private))  # an agent may be watching it
         typer.echo(f"{path}  {len(plan.series)} series, until {_day(plan.expires_unix_ns)}")
 
 

@@ -7,8 +7,8 @@ import msgspec
 
 from pathbudget.agents.campaign.campaign_file import load_campaign
 from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
-from pathbudget.agents.fleet.names import NAME, RULE
-from pathbudget.agents.plans.plan import AgentPlan
+from pathbudget.agents.plans.plan import AGENT_NAME, NAME_RULE, AgentPlan
+from pathbudget.agents.plans.policy import names_file
 from pathbudget.probes.contract import Option, ProbeSpec
 from pathbudget.probes.errors import ConfigError, Fault
 
@@ -57,8 +57,8 @@ def agent_plans(
 
 def _unfit(plan: VantagePlan) -> list[tuple[str, str, str]]:
     name, found = plan.vantage.name, list[tuple[str, str, str]]()
-    if not NAME.fullmatch(name):
-        found.append(("name", f"{name!r} is no name of an agent", RULE))
+    if not AGENT_NAME.fullmatch(name):
+        found.append(("name", f"{name!r} is no name of an agent", NAME_RULE))
     if plan.namespace:
         found.append(("namespace", "an agent measures from where it runs", "no namespace"))
     return found
@@ -66,11 +66,7 @@ def _unfit(plan: VantagePlan) -> list[tuple[str, str, str]]:
 
 def _portable(series: SeriesPlan, spec: ProbeSpec) -> SeriesPlan:
     options: dict[str, Option] = {
-        name: PurePath(str(value)).name if value and _is_file(spec, name) else value
+        name: PurePath(str(value)).name if names_file(spec, name, value) else value
         for name, value in series.options.items()
     }
     return msgspec.structs.replace(series, options=options, place="")
-
-
-def _is_file(spec: ProbeSpec, name: str) -> bool:
-    return name in spec.options and spec.options[name].file

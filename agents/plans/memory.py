@@ -1,10 +1,10 @@
 """What an agent must not forget of the plans it took, or an old one could be played to it again."""
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from pathbudget.agents.store.disk import explain_os_error, replace_file
 from pathbudget.probes.errors import SpoolError
 
 
@@ -18,20 +18,10 @@ class Taken(msgspec.Struct, frozen=True):
 
 def remember(path: Path, taken: Taken) -> None:
     """Write, fsync, rename: before the plan is carried out. Raises SpoolError."""
-    temporary = path.with_suffix(".tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(taken))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        replace_file(path, msgspec.json.encode(taken))
     except OSError as error:
-        raise SpoolError(f"{path}: cannot be written: {error.strerror}") from None
+        raise SpoolError(f"{path}: cannot be written: {explain_os_error(error)}") from None
 
 
 def recall(path: Path) -> Taken | None:

@@ -1,9 +1,15 @@
 """What one agent of a fleet is told to do, until it is told something else."""
 
+import re
+
 import msgspec
 
-from pathbudget.agents.campaign.plan import SeriesPlan, VantagePlan
+from pathbudget.agents.campaign.plan import SeriesPlan
 from pathbudget.probes.record import AddressFamily, Vantage
+
+AGENT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+"""It goes into the names of files and of credentials: no dot, no slash, no wildcard."""
+NAME_RULE = "1 to 63 of a-z, 0-9 and hyphens, no hyphen first or last"
 
 LARGEST_PLAN = 4 << 20
 """Bytes of an envelope; a plan of ten thousand series has about three million."""
@@ -32,17 +38,3 @@ class AgentPlan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     """How often a measurement is closed and the next one begun, so that results flow."""
     source: dict[AddressFamily, str] = {}
     """Addresses to send from; empty: the kernel chooses."""
-
-    def vantage_plan(self, run_id: str) -> VantagePlan:
-        """As the campaign machinery takes it."""
-        return VantagePlan(
-            vantage=self.vantage,
-            series=self.series,
-            campaign=self.campaign,
-            run_id=run_id,
-            seed=self.seed,
-            duration_ns=None,
-            source=self.source,
-            packets_per_second=self.packets_per_second,
-            resolve_every_ns=self.resolve_every_ns,
-        )

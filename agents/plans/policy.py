@@ -131,10 +131,6 @@ class Policy:
             return f"{address} is this host or its link, which must be allowed by name"
         return ""
 
-    def allows_address(self, address: str) -> bool:
-        """As `refuses_address`, for the moment before sending."""
-        return not self.refuses_address(address)
-
     def is_quiet(self, unix_ns: int) -> bool:
         """Whether nothing is to be sent at that moment."""
         return any(hours.holds(unix_ns) for hours in self.quiet_hours)
@@ -152,14 +148,14 @@ class Policy:
         folder = self.files
         return {
             name: str((folder / str(value)).resolve())
-            if folder is not None and _names_file(spec, name, value)
+            if folder is not None and names_file(spec, name, value)
             else value
             for name, value in options.items()
         }
 
     def _of_options(self, spec: ProbeSpec, options: Options) -> Iterator[str]:
         for name, value in options.items():
-            if not _names_file(spec, name, value):
+            if not names_file(spec, name, value):
                 continue
             if self.files is None:
                 yield f"option {name} names a file, and this host allows no folder of files"
@@ -167,7 +163,8 @@ class Policy:
                 yield f"option {name} names a file outside of {self.files}"
 
 
-def _names_file(spec: ProbeSpec, name: str, value: Option) -> bool:
+def names_file(spec: ProbeSpec, name: str, value: Option) -> bool:
+    """Whether the value of an option is the name of a file."""
     return bool(value) and name in spec.options and spec.options[name].file
 
 

@@ -11,7 +11,7 @@ from pathbudget.agents.plans.policy import IpNetwork, Policy, QuietHours
 from pathbudget.probes.errors import ConfigError, Fault
 from pathbudget.probes.table import probe_table
 from pathbudget.sites.entry import Entry, Interval, show
-from pathbudget.sites.toml_reader import parse_toml, read_text
+from pathbudget.sites.toml_reader import read_toml
 
 KEYS = (
     "allowed_networks",
@@ -30,11 +30,7 @@ LARGEST = 10**15
 def read_policy(path: Path) -> Policy:
     """Raises ConfigError with every fault. A host whose policy has one runs no plan at all."""
     faults: list[Fault] = []
-    text = read_text(path, faults)
-    values = None if text is None else parse_toml(text, str(path), faults)
-    if values is None:
-        raise ConfigError(faults)
-    top = Entry(str(path), values, lambda key: key, faults)
+    top = Entry(str(path), read_toml(path), lambda key: key, faults)
     top.only(KEYS)
     defaults = Policy()
     rule = Interval(1, LARGEST, f"a whole number, 1 to {LARGEST}")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pathbudget.agents.fleet.names import NAME
 from pathbudget.agents.plans.keys import key_id
-from pathbudget.agents.plans.plan import LARGEST_PLAN, AgentPlan
+from pathbudget.agents.plans.plan import AGENT_NAME, LARGEST_PLAN, AgentPlan
 from pathbudget.agents.plans.policy import Policy
 from pathbudget.agents.plans.refusal import PlanRefusedError, RefusalReason
 
@@ -91,7 +90,7 @@ def admit(
     if plan.agent != agent:
         text = f"it is for agent {plan.agent[:64]!r}, this is {agent}"
         raise _refused(RefusalReason.OTHER_AGENT, text)
-    if not NAME.fullmatch(plan.agent):
+    if not AGENT_NAME.fullmatch(plan.agent):
         raise _refused(RefusalReason.UNREADABLE, "its agent has no name of an agent")
     if now_unix_ns >= plan.expires_unix_ns:
         past = (now_unix_ns - plan.expires_unix_ns) // 1_000_000_000

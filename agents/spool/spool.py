@@ -7,7 +7,7 @@
 
 An entry is with the kernel when `append` returns: ``kill -9`` loses nothing. What `unsynced` gives,
 called in a thread every second or so, bounds what a power cut can take. For every moment, and over
-restarts: made = acknowledged + dropped + waiting, in samples (`fleet.heartbeat.SpoolState`).
+restarts: made = acknowledged + dropped + waiting, in samples (`entry.SpoolState`).
 """
 
 import contextlib
@@ -18,10 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from pathbudget.agents.fleet.entries import Entry
-from pathbudget.agents.fleet.heartbeat import SpoolState
 from pathbudget.agents.spool.bounds import Bounds, DropPolicy
 from pathbudget.agents.spool.checkpoint import Checkpoint
+from pathbudget.agents.spool.entry import Entry, SpoolState
 from pathbudget.agents.spool.frames import ACKNOWLEDGED, AGED, encode_frame
 from pathbudget.agents.spool.opening import Opened, open_folder
 from pathbudget.agents.spool.segment import AGE, HEAD_BYTES, TORN

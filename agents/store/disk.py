@@ -54,6 +54,17 @@ def give_name(unnamed: Path, path: Path) -> None:
         unnamed.unlink()
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` where `path` is, durably: after a power cut it is all there, or the old one."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync(path.parent)
+
+
 def sync(path: Path) -> None:
     """Make a file, or the names in a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pathbudget.agents.fleet.heartbeat import SpoolState
 from pathbudget.agents.spool.bounds import Bounds
+from pathbudget.agents.spool.entry import SpoolState
 from pathbudget.agents.spool.spool import Spool
 from pathbudget.probes.fake_time import FakeClock
 

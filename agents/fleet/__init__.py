@@ -1,1 +1,0 @@
-"""Words that agents, collectors and those who watch them share: entries, heartbeats, names."""
