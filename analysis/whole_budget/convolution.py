@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy import fft
 
 from pathbudget.analysis.quantiles import Values
 
@@ -63,9 +64,16 @@ class Convolution:
         return [(at, mass[at]) for at, mass in zip(places, self.masses, strict=True)]
 
     @functools.cached_property
+    def _length(self) -> int:
+        """Of the transforms: the largest sum on the grid has a place of its own, also beyond what
+        is asked for, or it would come round and count as a small one.
+        """
+        last = sum(int(places[-1]) for places, _ in self._occupied if len(places))
+        return fft.next_fast_len(max(last + 1, self.cells), real=True)
+
+    @functools.cached_property
     def _spectra(self) -> list[npt.NDArray[np.complex128]]:
-        size = 1 << (2 * self.cells - 1).bit_length()
-        return [np.fft.rfft(mass, size) for mass in self.masses]
+        return [np.fft.rfft(mass, self._length) for mass in self.masses]
 
     @functools.cached_property
     def within(self) -> Values:
@@ -84,9 +92,8 @@ class Convolution:
         return found
 
     def _shares(self, spectra: Sequence[npt.NDArray[np.complex128]]) -> Values:
-        size = 2 * (len(spectra[0]) - 1)
         product = functools.reduce(np.multiply, spectra)
-        masses: Values = np.fft.irfft(product, size)[: self.cells]
+        masses: Values = np.fft.irfft(product, self._length)[: self.cells]
         shares: Values = np.minimum(np.cumsum(np.maximum(masses, 0.0)), 1.0)
         return shares
 
