@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
-from pathbudget.agents.cli.options import DEFAULT_STORE, StoreArgument
+from pathbudget.agents.cli.measured_store import need_store
+from pathbudget.agents.cli.options import DEFAULT_STORE, RegionOption, StoreArgument
 from pathbudget.agents.cli.report import refuse_unknown
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ SplitOption = Annotated[
         formats=TIMES,
         help="Compare what was before with what was after; UTC, such as 2026-03-01T09:30.",
     ),
-]
-RegionOption = Annotated[
-    list[str] | None, typer.Option("--region", help="Only this region; repeatable.")
 ]
 PercentileOption = Annotated[
     list[float] | None, typer.Option("--percentile", help="Repeatable. Default: 50 and 95.")
@@ -75,9 +73,7 @@ def compare(
     """
     sites, campaigns = site or [], campaign or []
     percentiles = _checked(sites, campaigns, split, percentile or [50.0, 95.0], confidence)
-    if not store.is_dir():
-        message = f"{store}: there is no store; measure first (pathbudget run) or name another."
-        raise fail(message, ExitCode.NOTHING_MEASURED)
+    need_store(store)
     from pathbudget.agents.extras import require
 
     require("store", "pyarrow")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail
+from pathbudget.agents.cli.measured_store import need_store, no_sample
 from pathbudget.agents.cli.report import catalogue_of, refuse_unknown
 
 if TYPE_CHECKING:
@@ -85,9 +86,7 @@ def lake_evaluated(
 
     catalogue = catalogue_of(catalogue_files)
     refuse_unknown("tier", tiers, tuple(catalogue.tiers))
-    if not folder.is_dir():
-        message = f"{folder}: there is no store; measure first (pathbudget run) or name another."
-        raise fail(message, ExitCode.NOTHING_MEASURED)
+    need_store(folder)
     require("analysis", "numpy", "scipy")
     require("store", "pyarrow")
     from pathbudget.agents.lake.envelopes import Wanted
@@ -109,8 +108,7 @@ def lake_evaluated(
             scratch=None if wish.scratch is None else wish.scratch.resolve(),
         )
     if not found.samples:
-        what = "no sample" if campaign is None else f"no sample of a campaign {campaign!r}"
-        raise fail(f"{folder}: the store holds {what}.", ExitCode.NOTHING_MEASURED)
+        raise no_sample(folder, campaign)
     return evaluation_of(found, catalogue, chosen, options)
 
 

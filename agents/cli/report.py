@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.measured_store import need_store, no_sample
 from pathbudget.agents.cli.options import (
     DEFAULT_STORE,
     AlwaysValidOption,
@@ -156,9 +157,7 @@ def evaluated(
 
     catalogue = catalogue_of(catalogue_files)
     refuse_unknown("tier", tiers, tuple(catalogue.tiers))
-    if not folder.is_dir():
-        message = f"{folder}: there is no store; measure first (pathbudget run) or name another."
-        raise fail(message, ExitCode.NOTHING_MEASURED)
+    need_store(folder)
     require("store", "pyarrow")
     from pathbudget.agents.store.parquet import Store
 
@@ -175,8 +174,7 @@ def evaluated(
         require_busy_hours=rigour.require_busy_hours,
     )
     if not evaluation.provenance.samples:
-        what = "no sample" if campaign is None else f"no sample of a campaign {campaign!r}"
-        raise fail(f"{folder}: the store holds {what}.", ExitCode.NOTHING_MEASURED)
+        raise no_sample(folder, campaign)
     tell_misplaced(terms, evaluation, tuple(catalogue.tiers))
     return evaluation
 

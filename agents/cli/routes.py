@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.measured_store import need_store
 from pathbudget.agents.cli.options import (
     DEFAULT_STORE,
     CampaignOption,
@@ -161,9 +162,7 @@ def _check_granularity(word: str, aliases: Path | None, prefixes: Path | None) -
 def _open(folder: Path) -> "Store":
     from pathbudget.agents.extras import require
 
-    if not folder.is_dir():
-        message = f"{folder}: there is no store; measure first (pathbudget run) or name another."
-        raise fail(message, ExitCode.NOTHING_MEASURED)
+    need_store(folder)
     require("store", "pyarrow")
     require("analysis", "numpy", "scipy")
     from pathbudget.agents.store.parquet import Store

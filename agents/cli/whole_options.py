@@ -9,6 +9,7 @@ import typer
 
 from pathbudget.agents.cli.budget_lines import Undecided
 from pathbudget.agents.cli.exits import ExitCode, fail
+from pathbudget.agents.cli.measured_store import no_sample
 from pathbudget.agents.cli.options import DEFAULT_STORE, tell_misplaced
 from pathbudget.agents.cli.report import catalogue_of, refuse_unknown
 from pathbudget.analysis.whole_budget.results import Combine, WholeVerdict
@@ -127,8 +128,7 @@ def measured(asked: Asked, given: "Given") -> Measured:
     catalogue = replace(catalogue, tiers={tier.name: tier for tier in tiers})
     evaluation, networks = measured_networks(Store(folder), catalogue, campaign=asked.campaign)
     if not evaluation.provenance.samples:
-        what = "no sample" if asked.campaign is None else f"no sample of {asked.campaign!r}"
-        raise fail(f"{folder}: the store holds {what}.", ExitCode.NOTHING_MEASURED)
+        raise no_sample(folder, asked.campaign)
     refuse_unknown("region", asked.regions, tuple(one.name for one in evaluation.regions))
     refuse_unknown("site", asked.sites, tuple(one.name for one in evaluation.sites))
     tell_misplaced(given.terms, evaluation, known)

@@ -15,6 +15,7 @@ from pathbudget.analysis.siting.losses import Solver, solved, value_of
 from pathbudget.analysis.siting.programs import Answer, Program
 from pathbudget.analysis.siting.scene import Scene
 from pathbudget.analysis.siting.served_rows import filled_share, shares_of
+from pathbudget.analysis.siting.ties import first_of_equals, prices_of
 from pathbudget.analysis.siting.wishes import Wishes, program_of
 
 MOST_POINTS = 40
@@ -47,7 +48,7 @@ def _of_size(scene: Scene, wishes: Wishes, solver: Solver, *, priced: bool) -> l
     found: list[FrontierPoint] = []
     while len(found) < MOST_POINTS:
         program = program_of(scene, wishes)
-        best = solver(program, SECONDS)
+        best = first_of_equals(program, solver(program, SECONDS), prices_of(scene))
         if not best.feasible:
             break
         guessed = filled_share(scene, shares_of(scene, wishes, best))
