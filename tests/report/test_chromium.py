@@ -79,7 +79,7 @@ class Browser:
         program = shutil.which("chromium") or shutil.which("google-chrome")
         assert program, "no chromium"
         self._folder = tempfile.TemporaryDirectory(
-            prefix="pathbudget-chromium-", ignore_cleanup_errors=True
+            prefix="browser-of-a-test-", ignore_cleanup_errors=True
         )
         inward, self._to = os.pipe()
         self._from, outward = os.pipe()

@@ -87,7 +87,7 @@ def run_script() -> RunScript:
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
     """A folder that every user of this machine can reach, unlike those of pytest."""
-    with tempfile.TemporaryDirectory(prefix="pathbudget-test-") as name:
+    with tempfile.TemporaryDirectory(prefix="store-of-a-test-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
