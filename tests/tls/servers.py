@@ -64,23 +64,27 @@ def carry(source: socket.socket, sink: socket.socket, window: int) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
+# Early or not is read as of the request: by the time of its line the handshake may be complete.
 NGINX = """
 daemon off; master_process off; pid nginx.pid; error_log error.log warn; worker_processes 1;
 events {{ worker_connections 256; }}
 http {{
-  log_format proof '$server_port $ssl_session_reused $ssl_early_data $ssl_client_verify $request';
+  map $early $arrived_early {{ 1 1; default -; }}
+  log_format proof '$server_port $ssl_session_reused $arrived_early $ssl_client_verify $request';
   access_log access.log proof;
   client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u;
   scgi_temp_path s;
   ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
   ssl_protocols TLSv1.3; ssl_session_ticket_key ticket.key;
   server {{ listen 127.0.0.1:{early} ssl http2; ssl_early_data on;
-    location / {{ return 200 hi; }} }}
-  server {{ listen 127.0.0.1:{plain} ssl; location / {{ return 200 hi; }} }}
+    set $early $ssl_early_data; location / {{ return 200 hi; }} }}
+  server {{ listen 127.0.0.1:{plain} ssl;
+    set $early $ssl_early_data; location / {{ return 200 hi; }} }}
   server {{ listen 127.0.0.1:{forgets} ssl; ssl_session_tickets off;
-    location / {{ return 200 hi; }} }}
+    set $early $ssl_early_data; location / {{ return 200 hi; }} }}
   server {{ listen 127.0.0.1:{mutual} ssl; ssl_verify_client on; ssl_early_data on;
-    ssl_client_certificate {folder}/certificate.pem; location / {{ return 200 hi; }} }}
+    ssl_client_certificate {folder}/certificate.pem;
+    set $early $ssl_early_data; location / {{ return 200 hi; }} }}
 }}
 """
 
