@@ -101,6 +101,7 @@ def router(ready: int, done: int) -> None:
         ):
             ip.route("add", dst=v4, type=kind)
             ip.route("add", dst=v6, type=kind)
+        wait_until_up(ip, "there")
     os.write(ready, b"2")
     os.read(done, 1)
     os._exit(0)
@@ -111,6 +112,16 @@ def address(ip: object, name: str, v4: str, v6: str) -> None:
     ip.addr("add", index=index, address=v4, prefixlen=24)  # type: ignore[attr-defined]
     ip.addr("add", index=index, address=v6, prefixlen=64, flags=2)  # type: ignore[attr-defined]
     ip.link("set", index=index, state="up")  # type: ignore[attr-defined]
+
+
+def wait_until_up(ip: object, name: str) -> None:
+    """The kernel makes a link ready a moment after both ends are up; till then it drops packets."""
+    for _ in range(500):
+        (link,) = ip.get_links(ifname=name)  # type: ignore[attr-defined]
+        if link.get_attr("IFLA_OPERSTATE") == "UP":
+            return
+        time.sleep(0.01)
+    raise TimeoutError(f"{name} does not come up")
 
 
 def build() -> int:
@@ -136,6 +147,7 @@ def build() -> int:
         os.read(ready, 1)
         for network, gateway in (("10.8.0.0/15", "10.1.0.2"), ("fd08::/15", "fd01::2")):
             ip.route("add", dst=network, gateway=gateway)
+        wait_until_up(ip, "here")
     return tell_done
 
 
