@@ -35,6 +35,7 @@ PACKAGES = {
     "gtlsserver": "ngtcp2-server",
     "unbound": "unbound",
     "knotd": "knot",
+    "kdig": "knot-dnsutils",
     "dnsdist": "dnsdist",
     "bird": "bird2",
     "scamper": "scamper",

@@ -12,13 +12,13 @@ from pathbudget.probes.channels import (
     Outgoing,
     PacketOptions,
 )
-from pathbudget.probes.clock import ClockWatcher, Reading
+from pathbudget.probes.clock import ClockWatcher
 from pathbudget.probes.contract import ProbeEnvironment, Shot
 from pathbudget.probes.dns.events import Outcome
 from pathbudget.probes.dns.links import Link, LinkDialer
 from pathbudget.probes.dns.questions import Question
 from pathbudget.probes.dns.udp_flights import Flight
-from pathbudget.probes.dns.udp_session import UdpSession, Whole
+from pathbudget.probes.dns.udp_session import UdpSession
 from pathbudget.probes.failures import no_family
 from pathbudget.probes.record import AddressFamily, Failure, Stage
 
@@ -144,7 +144,6 @@ class AgainOverTcp:
         self._watcher = watcher
         self._flight = flight
         self._question = question
-        self._began: Reading = watcher.read()
         self._link: Link | None = None
 
     @property
@@ -186,8 +185,7 @@ class AgainOverTcp:
 
     def answered(self, wire: bytes, moment: Moment) -> None:
         """See `links.LinkListener.answered`."""
-        took_ns = moment.reading.monotonic_ns - self._began.monotonic_ns
-        self._session.whole(self._flight, Whole(wire, moment, took_ns), self._question)
+        self._session.whole(self._flight, wire, moment, self._question)
         if self._link is not None:
             self._link.close()
         self._family.ended(self)

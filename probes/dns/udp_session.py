@@ -15,7 +15,6 @@ Nothing is repeated unless the user says so, and then the number says so (`Flag.
 """
 
 import random
-from dataclasses import dataclass
 
 from pathbudget.probes.carriers import Moment
 from pathbudget.probes.channels import Datagram, DatagramBatch, QueuedError
@@ -44,15 +43,6 @@ from pathbudget.probes.record import (
 _TOO_MANY = Failure(FailureKind.LOCAL, Stage.SEND, "too many questions under way to one server")
 _CUT_AGAIN = Failure(FailureKind.PROTOCOL, Stage.WAIT, "the answer over TCP is truncated too")
 _CASE_HINT = "an answer had other capitals than our question: mixed_case = false takes it"
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The whole answer, over TCP, to what was cut short over UDP."""
-
-    wire: bytes
-    moment: Moment
-    took_ns: int
 
 
 class UdpSession:
@@ -159,23 +149,25 @@ class UdpSession:
         for sending, datagram in answered.values():
             self._settle(sending, datagram, now)
 
-    def whole(self, flight: Flight, whole: Whole, question: Question) -> None:
-        """The answer over TCP is there."""
+    def whole(self, flight: Flight, wire: bytes, answered: Moment, question: Question) -> None:
+        """The answer over TCP to what was cut short over UDP is there."""
         if flight.done:
             return
-        word = refuse(question, whole.wire)
-        if word is None and is_truncated(whole.wire):
-            self._fail(flight, _CUT_AGAIN, whole.moment.reading)
+        word = refuse(question, wire)
+        if word is None and is_truncated(wire):
+            self._fail(flight, _CUT_AGAIN, answered.reading)
             return
         if word is not None:
             self._count(flight.shot.series, word)
             failure = Failure(FailureKind.CORRUPT, Stage.PARSE, f"{word} answer over TCP")
-            self._fail(flight, failure, whole.moment.reading)
+            self._fail(flight, failure, answered.reading)
             return
         assert flight.truncated is not None
         cut_ns = question_span(flight.asked, flight.truncated).value_ns
-        notes: dict[str, Note] = {"udp_us": cut_ns // 1_000, "tcp_us": whole.took_ns // 1_000}
-        self._outcome(flight, whole.wire, whole.moment, None, notes)
+        # What is left of the whole, so that both parts are by the stamps of the value.
+        again_ns = max(0, question_span(flight.asked, answered).value_ns - cut_ns)
+        notes: dict[str, Note] = {"udp_us": cut_ns // 1_000, "tcp_us": again_ns // 1_000}
+        self._outcome(flight, wire, answered, None, notes)
 
     def broke(self, flight: Flight, failure: Failure, now: Reading) -> None:
         """The whole answer is not to be had over TCP."""

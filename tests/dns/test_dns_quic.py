@@ -134,7 +134,7 @@ async def test_every_mode_is_what_the_server_saw(
         assert setups[-1].value_ns == 0
 
 
-@pytest.mark.needs("knotd")
+@pytest.mark.needs("kdig")
 async def test_another_client_gets_the_same_answer(certificate: Certificate) -> None:
     program = shutil.which("kdig")
     assert program is not None
