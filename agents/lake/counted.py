@@ -21,6 +21,9 @@ from pathbudget.analysis.track import Track
 
 Numbers = npt.NDArray[np.int64]
 
+LARGEST = 2.0**32 - 1
+"""ns. Shorter ones are sorted as numbers of 32 bits."""
+
 
 class CountedDistribution(Distribution):
     """A distribution that looks its losses up rather than counting them."""
@@ -195,7 +198,7 @@ def counted_distribution(track: Track, cells: Cells | None = None) -> Distributi
 
     `cells` are those of another track of the same requests.
     """
-    ordered = np.sort(track.values_ns)
+    ordered = in_order(track.values_ns)
     median = empirical_quantile(ordered, 0.5)
     cells = cells_of(track) if cells is None else cells
     order = cells.timeline.order
@@ -204,6 +207,21 @@ def counted_distribution(track: Track, cells: Cells | None = None) -> Distributi
     counted = Counted(cells, values, alike)
     size = worth(track.n, counted.scatter(median), 0.95)
     return CountedDistribution(ordered, min(size, float(track.n)), _timeline(counted, 1.0))
+
+
+def in_order(values: Values) -> Values:
+    """Sorted, without NaN; whole numbers below 2^32 ns, which are 4.3 s, in half the time."""
+    below = np.minimum(values, LARGEST)
+    with np.errstate(invalid="ignore"):  # what does not fit is seen in the next line
+        narrow = below.astype(np.uint32)
+    if not np.array_equal(narrow, below):
+        return np.sort(values)
+    narrow.sort()
+    found = narrow.astype(np.float64)
+    beyond = int(found.searchsorted(LARGEST))
+    if beyond < len(found):
+        found[beyond:] = np.sort(values[values >= LARGEST])
+    return found
 
 
 def scaled(base: Distribution, factor: float) -> Distribution:

@@ -1,9 +1,11 @@
 """Counting gives the scatter that summing gives."""
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
-from pathbudget.agents.lake.counted import cells_of, counted_distribution, scaled
+from pathbudget.agents.lake.counted import cells_of, counted_distribution, in_order, scaled
 from pathbudget.analysis.distribution import distribution_of
 from pathbudget.analysis.intervals.timeline import ANY_NUMBER
 from pathbudget.analysis.track import Track
@@ -62,3 +64,15 @@ def test_all_alike_and_all_lost() -> None:
 def test_few_are_not_counted() -> None:
     with pytest.raises(ValueError, match="too few"):
         counted_distribution(track(10, 1, 1.0))
+
+
+WHOLE = st.integers(0, 2**32 + 2).map(float)
+ODD = st.sampled_from([np.inf, 2.0**32 - 1, 2.0**32, 2.0**40, 2.0**60, 0.5, -1.0, -0.5, 0.0])
+
+
+@given(st.lists(WHOLE | ODD) | st.lists(WHOLE))
+def test_in_order_is_sorted_whatever_fits(numbers: list[float]) -> None:
+    values = np.array(numbers, dtype=np.float64)
+    before = values.copy()
+    assert in_order(values).tolist() == sorted(numbers)
+    assert np.array_equal(values, before)
