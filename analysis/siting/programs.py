@@ -1,7 +1,7 @@
-"""One door to every siting program: an answer within a second, then a better one, then proof.
+"""One door to every siting program: a quick answer where there is one, a better one, then proof.
 
-`answer` first has an interchange answer, reports it, and goes on with the exact way that fits the
-program until it is proved or the seconds are over. What it could not prove it says by its bound.
+For the p-median `answer` first reports that of interchange. It goes on with the exact way that fits
+the program until it is proved or the seconds are over. What is not proved has its bound.
 """
 
 from collections.abc import Callable
@@ -33,9 +33,9 @@ def answer(
     """The best choice of sites, with proof or with a bound.
 
     `seconds` limits the search by `clock`, which reads seconds (None: until proved); `on_better` is
-    called with every answer that is better than those before, the first within a second by the
-    clock. Without a clock nothing depends on how quick the machine is. Where no choice keeps the
-    constraints, the answer has no columns, and `conflicts` names a smallest set that clashes.
+    called with every answer that is better than those before. Without a clock nothing depends on
+    how quick the machine is. Where no choice keeps the constraints, the answer has no columns,
+    and `conflicts` names a smallest set that clashes.
     Raises ArithmeticError when the solver breaks down, ValueError for seconds without a clock.
     """
     if seconds is not None and clock is None:
