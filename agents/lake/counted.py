@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pathbudget.agents.lake.scratch import LARGEST
 from pathbudget.analysis.distribution import Distribution
 from pathbudget.analysis.intervals.bursts import Bursts
 from pathbudget.analysis.intervals.timeline import Scatter, Timeline, laid_out, worth
@@ -20,9 +21,6 @@ from pathbudget.analysis.quantiles import Values, empirical_quantile
 from pathbudget.analysis.track import Track
 
 Numbers = npt.NDArray[np.int64]
-
-LARGEST = 2.0**32 - 1
-"""ns. Shorter ones are sorted as numbers of 32 bits."""
 
 
 class CountedDistribution(Distribution):
@@ -210,7 +208,7 @@ def counted_distribution(track: Track, cells: Cells | None = None) -> Distributi
 
 
 def in_order(values: Values) -> Values:
-    """Sorted, without NaN; whole numbers below 2^32 ns, which are 4.3 s, in half the time."""
+    """Sorted, without NaN; whole numbers up to `LARGEST` ns by 32 bits, which takes less time."""
     below = np.minimum(values, LARGEST)
     with np.errstate(invalid="ignore"):  # what does not fit is seen in the next line
         narrow = below.astype(np.uint32)

@@ -1,7 +1,8 @@
-"""One door to every siting program: a quick answer where there is one, a better one, then proof.
+"""One door to every siting program: a quick answer, then a better one, then proof.
 
-For the p-median `answer` first reports that of interchange. It goes on with the exact way that fits
-the program until it is proved or the seconds are over. What is not proved has its bound.
+Without capacities `answer` first has an interchange answer, if it finds one that keeps the
+constraints, and reports it. It goes on with the exact way that fits the program until it is proved
+or the seconds are over. What it could not prove it says by its bound.
 """
 
 from collections.abc import Callable
@@ -34,9 +35,9 @@ def answer(
 
     `seconds` limits the search by `clock`, which reads seconds (None: until proved); `on_better` is
     called with every answer that is better than those before. Without a clock nothing depends on
-    how quick the machine is. Where no choice keeps the constraints, the answer has no columns,
-    and `conflicts` names a smallest set that clashes.
-    Raises ArithmeticError when the solver breaks down, ValueError for seconds without a clock.
+    how quick the machine is. Where no choice keeps the constraints, the answer has no columns, and
+    `conflicts` names a smallest set that clashes. Raises ArithmeticError when the solver breaks
+    down, ValueError for seconds without a clock.
     """
     if seconds is not None and clock is None:
         raise ValueError(f"{seconds:g} seconds, and no clock to count them by")

@@ -19,11 +19,11 @@ from pathbudget.analysis.siting.vocabulary import Aim, Survive
 MOST_PAIRS = 300_000
 """Pairs over all losses of the full model, at most."""
 FIRST_SECONDS = 0.5
-"""An interchange answer is there after this, whether or not it could still be improved."""
+"""Interchange swaps no more after this, whether or not its answer could still be improved."""
 
 
 def best(run: Run) -> None:
-    """Fill the run: first by interchange, then exactly."""
+    """Fill the run: first by interchange, but for capacities; then exactly."""
     if run.program.capacities is None:
         start(run)
     way_of(run)(run)
