@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.programs import PACKAGES, PATH
 
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.fake_collector import Collector
@@ -26,21 +27,6 @@ from pathbudget.probes.network import SystemNetwork
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 IN_CI = os.environ.get("CI") == "true"
-PROGRAMS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-PACKAGES = {
-    "tshark": "tshark",
-    "openssl": "openssl",
-    "nginx": "nginx-light",
-    "caddy": "caddy",
-    "gtlsserver": "ngtcp2-server",
-    "unbound": "unbound",
-    "knotd": "knot",
-    "kdig": "knot-dnsutils",
-    "dnsdist": "dnsdist",
-    "bird": "bird2",
-    "scamper": "scamper",
-}
-"""Program to Debian package (.ci/system-packages installs them)."""
 LONGEST = (
     "campaign/test_run_command.py",
     "report/test_chromium.py",
@@ -69,8 +55,8 @@ def why_missing(thing: str) -> str | None:
         found = any(shutil.which(name) for name in ("chromium", "google-chrome"))
         return None if found else "the Debian package chromium is not installed"
     if thing in PACKAGES:
-        program = shutil.which(thing, path=PROGRAMS)
-        return None if program else f"the Debian package {PACKAGES[thing]} is not installed"
+        found = shutil.which(thing, path=PATH) is not None
+        return None if found else f"the Debian package {PACKAGES[thing]} is not installed"
     if thing == "lab":
         from pathbudget.agents.lab.capability import why_not
 

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import ipaddress
-import shutil
 import socket
 import subprocess
 import time
@@ -16,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.programs import program
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Certificate:
     key: Path
 
 
-PROGRAMS = "/usr/sbin:/usr/bin:/sbin:/bin"
 WAIT_SECONDS = 20.0
 
 
@@ -53,11 +52,9 @@ def running(
     command: list[str], log: Path, ports: Ports, ready: Callable[[], bool]
 ) -> Generator[Ports]:
     """A server that answers, until the end of the block."""
-    program = shutil.which(command[0], path=PROGRAMS)
-    assert program is not None
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [program, *command[1:]], stdin=subprocess.PIPE, stdout=out, stderr=out
+            [program(command[0]), *command[1:]], stdin=subprocess.PIPE, stdout=out, stderr=out
         )
     try:
         until = time.monotonic() + WAIT_SECONDS

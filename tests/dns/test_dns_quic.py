@@ -4,7 +4,6 @@ what it speaks is RFC 9250.
 """
 
 import asyncio
-import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import HandshakeCompleted, QuicEvent, StreamDataReceived
 from aioquic.tls import SessionTicket
+from tests.programs import program
 
 from pathbudget.probes.dns.probe import DNS
 from pathbudget.probes.fake_collector import Collector, shot_at
@@ -136,11 +136,9 @@ async def test_every_mode_is_what_the_server_saw(
 
 @pytest.mark.needs("kdig")
 async def test_another_client_gets_the_same_answer(certificate: Certificate) -> None:
-    program = shutil.which("kdig")
-    assert program is not None
     async with serve_doq(certificate) as server:
         kdig = await asyncio.create_subprocess_exec(
-            program, "+quic", f"@{HERE}", "-p", str(server.port), "+short", "host.lan",
+            program("kdig"), "+quic", f"@{HERE}", "-p", str(server.port), "+short", "host.lan",
             stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         said, _ = await kdig.communicate()

@@ -1,7 +1,6 @@
 """Against servers that others wrote, checked against what they have logged or counted."""
 
 import re
-import shutil
 import subprocess
 import urllib.request
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Protocol
 import dns.message
 import dns.query
 import pytest
+from tests.programs import program
 
 from pathbudget.probes.dns.probe import DNS
 from pathbudget.probes.fake_collector import Collector, shot_at
@@ -242,9 +242,7 @@ async def test_a_signed_zone_with_a_wildcard(
 
 def statistics(folder: Path) -> dict[str, int]:
     """What knotd has counted of one zone, by transport."""
-    program = shutil.which("knotc", path="/usr/sbin:/usr/bin")
-    assert program is not None
-    command = [program, "-s", str(folder / "knot.sock"), "zone-stats", "wild.example"]
+    command = [program("knotc"), "-s", str(folder / "knot.sock"), "zone-stats", "wild.example"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {word: int(number) for word, number in re.findall(r"protocol\[(\w+)\] = (\d+)", said)}
 

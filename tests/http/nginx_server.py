@@ -4,7 +4,6 @@ import contextlib
 import datetime
 import ipaddress
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -16,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.programs import program
 
 CONFIGURATION = """
 daemon off; master_process off; pid nginx.pid; error_log error.log warn; worker_processes 1;
@@ -107,9 +107,7 @@ def running(folder: Path) -> Iterator[Nginx]:
     (folder / "pages").write_text(PAGES)
     ports = {name: getattr(found, name) for name in ("one", "two", "once", "short", "clear")}
     (folder / "nginx.conf").write_text(CONFIGURATION.format(**ports))
-    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    assert program is not None
-    command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    command = [program("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         wait_for(found.clear)
         yield found

@@ -1,7 +1,6 @@
 """Servers that others wrote, set up at a site of a lab: nginx for TLS and HTTP, ngtcp2 for QUIC."""
 
 import datetime
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -13,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from tests.programs import program
 
 NAME = "gpu.example"
 TLS_PORT, LONG_CHAIN_PORT, OTHER_GROUP_PORT = 443, 444, 446
 QUIC_PORT, QUIC_RETRY_PORT = 4433, 4434
-PATHS = "/usr/sbin:/sbin:/usr/bin:/bin"
 PADDING_BYTES = 20_000
 
 NGINX = """
@@ -81,10 +80,10 @@ def start(lab: Any, site: str, folder: Path) -> list["subprocess.Popen[bytes]"]:
     pages = folder / "pages"
     pages.mkdir(exist_ok=True)
     (pages / "index.html").write_text("hello\n")
-    quic = [_program("gtlsserver"), "-q", "--no-quic-dump", "--no-http-dump", "-d", str(pages)]
+    quic = [program("gtlsserver"), "-q", "--no-quic-dump", "--no-http-dump", "-d", str(pages)]
     ends = [str(folder / "server.key"), str(folder / "server.pem")]
     commands: Sequence[Sequence[str]] = (
-        [_program("nginx"), "-c", str(config)],
+        [program("nginx"), "-c", str(config)],
         [*quic, "0.0.0.0", str(QUIC_PORT), *ends],
         [*quic, "-V", "0.0.0.0", str(QUIC_RETRY_PORT), *ends],
     )
@@ -98,9 +97,3 @@ def requests_seen(folder: Path, site: str) -> list[str]:
     """Lines of the access log of nginx at a site."""
     log = folder / f"nginx-{site}.log"
     return log.read_text().splitlines() if log.exists() else []
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name, path=PATHS)
-    assert found is not None, name
-    return found

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -12,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROGRAMS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+from tests.programs import program
+
 HERE = "127.0.0.1"
 
 CADDYFILE = """
@@ -62,12 +61,6 @@ def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.bind((HERE, 0))
         return int(one.getsockname()[1])
-
-
-def program(name: str) -> str:
-    found = shutil.which(name, path=PROGRAMS)
-    assert found is not None, name
-    return found
 
 
 @contextlib.contextmanager

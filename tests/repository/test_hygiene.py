@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.programs import PACKAGES
+
 LONGEST_MODULE = 400
 MACHINE = re.compile(rb"/(?:work|farm|root|home|tmp)/[a-z.]")
 REGISTRY = re.compile(rb"(?:pypi|npmjs|crates)\.(?:org|io)|python[h]osted|deb\.debian")
@@ -73,3 +75,19 @@ def test_the_analysis_reads_no_clock_and_opens_nothing(root: Path) -> None:
     modules_of = sorted((root / "analysis").rglob("*.py"))
     assert modules_of
     assert [path for path in modules_of if impure.search(path.read_text())] == []
+
+
+def test_every_program_a_test_starts_has_a_package_that_ci_installs(
+    root: Path, every_file: list[Path]
+) -> None:
+    """Else the tests pass only where somebody has installed it by hand."""
+    installs = (root / ".ci" / "system-packages").read_text()
+    for name, package in PACKAGES.items():
+        assert f'missing="$missing {package}"' in installs, name
+    for path in modules(every_file):
+        if root / "tests" not in path.parents or path.name == "programs.py":
+            continue
+        text = path.read_text()
+        assert set(re.findall(r"\bprogram\(\"([\w-]+)\"\)", text)) <= PACKAGES.keys(), path
+        looked_for = set(re.findall(r"\bshutil\.which\(\"?([\w-]+)", text))
+        assert looked_for <= {"chromium", "google-chrome", "unshare", "name", "thing"}, path

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import http.client
 import json
-import os
-import shutil
 import signal
 import socket
 import ssl
@@ -27,11 +25,11 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent
 from aioquic.tls import SessionTicket
+from tests.programs import program
 from wsproto.connection import ConnectionState
 
 Start = Callable[..., AbstractAsyncContextManager[Any]]
 STREAM = "/stream?chunks=5&interval_us=10000&bytes=150"
-PROGRAMS = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
 
 
 def context(running: Any, *protocols: str) -> ssl.SSLContext:
@@ -177,10 +175,9 @@ def test_websocket(running: Any) -> None:
 
 def s_client(running: Any, words: list[str], said: bytes = b"") -> str:
     """What `openssl s_client` prints; what is said follows the handshake."""
-    program = shutil.which("openssl", path=PROGRAMS)
     where = ["-connect", f"{running.address}:{running.port}", "-CAfile", running.authority]
     ran = subprocess.run(
-        [str(program), "s_client", *where, "-ign_eof", *words],
+        [program("openssl"), "s_client", *where, "-ign_eof", *words],
         input=said,
         capture_output=True,
         check=False,
@@ -273,14 +270,20 @@ async def test_http_3_full_then_with_early_data(serving: Start) -> None:
         assert one.https.counts["quic_full"] == 2
 
 
-@pytest.mark.needs("gtlsserver")
+@pytest.mark.needs("gtlsclient")
 @pytest.mark.parametrize("words", [[], ["--quic-retry"]], ids=["plain", "retry"])
 async def test_ngtcp2(serving: Start, words: list[str]) -> None:
-    program = str(shutil.which("gtlsclient", path=PROGRAMS))
     async with serving(retry=bool(words)) as one:
         url = f"https://{one.address}:{one.port}/ping"
         client = await asyncio.create_subprocess_exec(
-            *(program, "-q", "--exit-on-all-streams-close", one.address, str(one.port), url),
+            *(
+                program("gtlsclient"),
+                "-q",
+                "--exit-on-all-streams-close",
+                one.address,
+                str(one.port),
+                url,
+            ),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

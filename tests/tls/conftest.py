@@ -1,7 +1,6 @@
 """TLS servers on the fake network, in threads, and those of others."""
 
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.programs import program
 from tests.tls.servers import (
     NGINX,
     Nginx,
@@ -145,9 +145,7 @@ def nginx_process(
     ports = {name: getattr(found, name) for name in ("early", "plain", "forgets", "mutual")}
     (folder / "ticket.key").write_bytes(os.urandom(80))
     (folder / "nginx.conf").write_text(NGINX.format(folder=certificate_folder, **ports))
-    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    assert program is not None
-    command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    command = [program("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         wait_for(found.mutual)
         yield found
@@ -176,7 +174,8 @@ def s_server(
     def start(*options: str, folder: Path = certificate_folder) -> Server:
         (port,) = free_ports(1)
         log = tmp_path / f"s_server-{len(running)}.log"
-        command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-tls1_3", "-www"]
+        listen = ["-accept", f"127.0.0.1:{port}", "-tls1_3", "-www"]
+        command = [program("openssl"), "s_server", *listen]
         command += ["-cert", str(folder / "certificate.pem"), "-key", str(folder / "key.pem")]
         if "-early_data" in options:
             command.remove("-www")

@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import os
-import shutil
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
+from tests.programs import program
 
 from pathbudget.agents.reflector.clocks import HostClock
 from pathbudget.agents.reflector.serving.options import HttpsOptions
@@ -64,12 +63,10 @@ def nginx(folder: Path, site: int) -> Generator[tuple[int, int], None, None]:
     on, off = free_ports(2)
     config = folder / "nginx.conf"
     config.write_text(CONFIG.format(folder=folder, on=on, off=off, site=site))
-    path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
-    program = shutil.which("nginx", path=path)
-    assert program is not None
     log = folder / "error.log"
     process = subprocess.Popen(
-        [program, "-p", str(folder), "-c", str(config), "-e", str(log)], stderr=subprocess.DEVNULL
+        [program("nginx"), "-p", str(folder), "-c", str(config), "-e", str(log)],
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield on, off
