@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from tests.programs import PACKAGES, PATH
 
+from pathbudget.probes import kernel_stamps as stamps
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.fake_collector import Collector
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
@@ -38,6 +40,7 @@ LONGEST = (
     "importers/test_atlas_fuzz.py",
 )
 """Files that take longest. They begin first, so that no worker is left alone with one of them."""
+STAMPS_WITHIN_SECONDS = 20.0
 NOT_RUN = pytest.StashKey[dict[str, int]]()
 NOTES = pytest.StashKey[list[str]]()
 """Lines for the end of the run: what a person must know of how a test came to pass."""
@@ -140,11 +143,30 @@ def fake_collector(fake: FakeNetwork) -> Collector:
     return Collector(fake, fake.clock)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def stamping_host() -> Iterator[None]:
+    """The kernel stamps what it receives, and goes on while tests run.
+
+    It begins a moment after a first socket asks (on a busy host a long one), and ends with the
+    last: without this the samples of a test that comes first have the clock of the user.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.bind(("127.0.0.1", 0))
+        asking.settimeout(5)
+        wanted = stamps.RX_SOFTWARE | stamps.SOFTWARE
+        until = time.monotonic() + STAMPS_WITHIN_SECONDS
+        while stamps.switch_on(asking, wanted) and time.monotonic() < until:
+            asking.sendto(b"?", asking.getsockname())
+            if stamps.read_control(asking.recvmsg(1, 256)[1]).stamp_unix_ns is not None:
+                break
+            time.sleep(0.001)
+        yield
+
+
 @pytest.fixture
 async def network() -> AsyncIterator[SystemNetwork]:
     """The real network of this host."""
     network = SystemNetwork()
-    await asyncio.sleep(0.02)  # until the kernel stamps
     yield network
     network.close()
 

@@ -286,7 +286,6 @@ def scenarios() -> dict[str, Scenario]:
 
 async def run(names: list[str]) -> dict[str, Told]:
     network = SystemNetwork()
-    await asyncio.sleep(0.1)  # until the kernel stamps
     told: dict[str, Told] = {}
     known = scenarios()
     for name in names:

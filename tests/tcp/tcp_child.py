@@ -178,7 +178,6 @@ SCENARIOS: dict[str, Callable[[Telling], Awaitable[None]]] = {
 async def run(names: list[str]) -> dict[str, tuple[list[Sample], list[str]]]:
     told: dict[str, tuple[list[Sample], list[str]]] = {}
     network = SystemNetwork()
-    await asyncio.sleep(0.1)  # until the kernel stamps
     for name in names:
         collector = Telling(network, SystemClock())
         await SCENARIOS[name](collector)
