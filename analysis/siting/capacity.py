@@ -7,15 +7,15 @@ their cheapest site with room, the ones that lose most by waiting first; then th
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import optimize, sparse
 
 from pathbudget.analysis.siting.dense import dense
-from pathbudget.analysis.siting.interchange import Interchange
+from pathbudget.analysis.siting.interchange import Enough, Interchange
 from pathbudget.analysis.siting.judge import Indices, needed
+from pathbudget.analysis.siting.room import without_capacities
 from pathbudget.analysis.siting.run import EQUAL, Run
 from pathbudget.analysis.siting.vocabulary import Matrix
 
@@ -127,7 +127,7 @@ class Capacitated:
         if self.demand.sum() > room.sum() * (1 + 1e-9):
             return None
         if self.program.whole:
-            return whole_assignment(cost, self.demand, room)
+            return whole_assignment(cost, self.demand, room, self.run.over)
         return split_assignment(cost, self.demand, room)
 
     def _moved(self, columns: Sequence[int], shares: Matrix) -> list[int]:
@@ -172,12 +172,12 @@ def split_assignment(cost: Matrix, demand: Matrix, room: Matrix) -> Matrix | Non
     return shares
 
 
-def whole_assignment(cost: Matrix, demand: Matrix, room: Matrix) -> Matrix | None:
+def whole_assignment(cost: Matrix, demand: Matrix, room: Matrix, enough: Enough) -> Matrix | None:
     """Whole regions to sites: by regret (Martello and Toth 1981), then shifts and swaps."""
     site = _by_regret(cost, demand, room)
     if site is None:
         return None
-    site = _shifted_and_swapped(site, cost, demand, room)
+    site = _shifted_and_swapped(site, cost, demand, room, enough)
     shares = np.zeros(cost.shape)
     shares[np.arange(len(site)), site] = 1.0
     return shares
@@ -204,11 +204,15 @@ def _by_regret(cost: Matrix, demand: Matrix, room: Matrix) -> Indices | None:
     return site
 
 
-def _shifted_and_swapped(site: Indices, cost: Matrix, demand: Matrix, room: Matrix) -> Indices:
+def _shifted_and_swapped(
+    site: Indices, cost: Matrix, demand: Matrix, room: Matrix, enough: Enough
+) -> Indices:
     """Move one region, or exchange two, while that is cheaper and there is room."""
     every = np.arange(len(site))
     left = room - np.bincount(site, weights=demand, minlength=len(room))
     for _ in range(20 * len(site)):
+        if enough():
+            break
         own = cost[every, site]
         shift = np.where(demand[:, None] <= left + 1e-9, cost - own[:, None], np.inf)
         at = int(np.argmin(shift))
@@ -238,8 +242,8 @@ def capacitated(run: Run) -> None:
     if program.capacities is None:
         return
     way = Capacitated(run, program.capacities)
-    chosen = Interchange(replace(program, capacities=None, whole=False)).greedy()
-    if chosen is not None and len(way.rows):
+    chosen = run.columns or Interchange(without_capacities(program)).greedy(run.over)
+    if chosen and len(way.rows):
         way.attempt(chosen)
     served = float(program.weights.sum() - program.weights[way.rows].sum())
     if len(way.rows) and run.columns and run.worth.unserved_weight <= served + EQUAL:

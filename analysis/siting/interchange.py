@@ -34,17 +34,23 @@ class Interchange:
         self.kept = frozenset(program.must_have)
         self.barred = {tuple(sorted(set(columns))) for columns in program.forbidden}
 
-    def greedy(self) -> list[int] | None:
-        """Must-have sites, then the best site by site; None where there are too few sites."""
+    def greedy(self, enough: Enough) -> list[int] | None:
+        """Must-have sites, then the best site by site; None where there are too few sites.
+
+        Once it is enough, the sites that are still wanted are the best by the last valuation.
+        """
         chosen = sorted(self.kept)
         wanted = self.program.k
         if wanted is not None and self.measure.simple and not self.program.caps:
-            return self._lazy(chosen, wanted)
+            return self._lazy(chosen, wanted, enough)
         if int(self.open.sum()) < (wanted or 1) or len(chosen) > (wanted or len(chosen)):
             return None
         value = self.measure.of(chosen) if chosen else np.inf
         while wanted is None or len(chosen) < wanted:
             values = self._open_values(self.measure.with_each(chosen), chosen)
+            if wanted is not None and enough():
+                order = np.argsort(values, kind="stable")
+                return chosen + [int(one) for one in order[: wanted - len(chosen)]]
             best = int(np.argmin(values))
             if wanted is None and (values[best] >= value or not np.isfinite(values[best])):
                 break
@@ -52,7 +58,7 @@ class Interchange:
             value = float(values[best])
         return chosen or None
 
-    def _lazy(self, chosen: list[int], wanted: int) -> list[int] | None:
+    def _lazy(self, chosen: list[int], wanted: int, enough: Enough) -> list[int] | None:
         """Greedy where sites only lose worth as others are added: few are valued anew each time."""
         if int(self.open.sum()) < wanted or len(chosen) > wanted:
             return None
@@ -62,6 +68,9 @@ class Interchange:
         saved = np.maximum(nearest - cost, 0.0) @ weights - extra
         saved[~self.open] = saved[chosen] = -np.inf
         while len(chosen) < wanted:
+            if enough():
+                order = np.argsort(-saved, kind="stable")
+                return chosen + [int(one) for one in order[: wanted - len(chosen)]]
             best = int(np.argmax(saved))
             fresh = np.zeros(len(cost), dtype=bool)
             while not fresh[best]:
@@ -218,7 +227,7 @@ class Interchange:
 def quick(program: Program, enough: Enough) -> tuple[int, ...] | None:
     """A choice that keeps all constraints but the capacities, by interchange; None if not found."""
     search = Interchange(program)
-    chosen = search.greedy()
+    chosen = search.greedy(enough)
     if chosen is None:
         return None
     chosen = search.improve(chosen, enough)

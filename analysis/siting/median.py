@@ -108,6 +108,9 @@ class Median:
     def solve(self) -> None:
         """Look for a better choice among what the bound leaves; none is a proof."""
         model, objective, constant, columns = self.model(self.cutoff())
+        if not len(columns):
+            self.run.prove(self.run.worth.value)
+            return
         if model.size > SMALL:
             self._branch()
             return

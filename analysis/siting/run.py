@@ -8,7 +8,7 @@ from pathbudget.analysis.siting.judge import Worth, allowed, assign, judge
 from pathbudget.analysis.siting.vocabulary import Aim, Answer, Conflict, Matrix, Program
 
 EQUAL = 1e-6
-"""Values closer than this, relative to their size, are equal."""
+"""Values closer than this are equal, relative to their size (covering: to all the weight)."""
 
 
 class Run:
@@ -119,7 +119,8 @@ class Run:
         if self.bound is None or self.bound == self.worth.value:
             return self.bound is not None
         short = self.bound - self.worth.value if self.covering else self.worth.value - self.bound
-        return short <= EQUAL * max(1.0, abs(self.worth.value))
+        size = float(self.program.weights.sum()) if self.covering else abs(self.worth.value)
+        return short <= 2 * EQUAL * max(1.0, size)  # solvers round by as much as one of them
 
     def _better(self, worth: Worth) -> bool:
         if not self.columns:

@@ -1,66 +1,80 @@
-"""Small siting programs of every aim with every constraint, by seed."""
+"""Small siting programs of every aim with every constraint, as a hypothesis strategy."""
 
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from pathbudget.analysis.siting.programs import Aim, Program, Survive
+from pathbudget.analysis.siting.programs import Aim, Matrix, Program, Survive
+
+Draw = st.DrawFn
+MOST_REGIONS, MOST_SITES = 5, 6
 
 
-def random_program(seed: int) -> Program:
-    rng = np.random.default_rng(seed)
-    rows, sites = int(rng.integers(1, 6)), int(rng.integers(1, 7))
-    aim = list(Aim)[rng.integers(3)]
-    cost = rng.integers(1, 60, (rows, sites)).astype(float)
-    if rng.random() < 0.4:
-        cost[rng.random((rows, sites)) < 0.25] = np.inf
-    asked: dict[str, Any] = {"cost": cost, "weights": rng.integers(1, 9, rows).astype(float)}
-    asked["aim"] = aim
-    if rng.random() < 0.8:
-        asked["k"] = int(rng.integers(1, sites + 1))
-    if aim is Aim.COVERING or rng.random() < 0.2:
-        some = rng.integers(5, 50, rows).astype(float)
-        asked["limit"] = float(some[0]) if rng.random() < 0.7 else some
-    if aim is Aim.P_MEDIAN and rng.random() < 0.3:
-        asked["opening"] = rng.integers(0, 60, sites).astype(float)
-    _caps(asked, rng, rows, sites)
-    _sites(asked, rng, sites)
-    _failures(asked, rng, aim)
-    if rng.random() < 0.2:
-        asked["preference"] = rng.integers(0, 9, (rows, sites)).astype(float)
-        asked["preference"][rng.random((rows, sites)) < 0.1] = np.inf
+def once_in(times: int) -> st.SearchStrategy[bool]:
+    """True in one of so many; simplest is False."""
+    return st.integers(0, times - 1).map(lambda one: one == times - 1)
+
+
+def numbers(draw: Draw, count: int, low: int, high: int) -> Matrix:
+    """So many whole numbers within bounds."""
+    return np.array(draw(st.lists(st.integers(low, high), min_size=count, max_size=count)), float)
+
+
+@st.composite
+def programs(draw: Draw) -> Program:
+    rows, sites = draw(st.integers(1, MOST_REGIONS)), draw(st.integers(1, MOST_SITES))
+    aim = draw(st.sampled_from(Aim))
+    asked: dict[str, Any] = {"aim": aim, "weights": numbers(draw, rows, 1, 8)}
+    asked["cost"] = numbers(draw, rows * sites, 1, 59).reshape(rows, sites)
+    if draw(once_in(2)):
+        asked["cost"][numbers(draw, rows * sites, 0, 3).reshape(rows, sites) == 3] = np.inf
+    if not draw(once_in(5)):
+        asked["k"] = draw(st.integers(1, sites))
+    if aim is Aim.COVERING or draw(once_in(5)):
+        some = numbers(draw, rows, 5, 49)
+        asked["limit"] = some if draw(once_in(3)) else float(some[0])
+    if aim is Aim.P_MEDIAN and draw(once_in(3)):
+        asked["opening"] = numbers(draw, sites, 0, 59)
+    _caps(draw, asked, rows, sites)
+    _sites(draw, asked, sites)
+    _failures(draw, asked, aim)
+    if draw(once_in(5)):
+        asked["preference"] = numbers(draw, rows * sites, 0, 9).reshape(rows, sites)
+        asked["preference"][asked["preference"] == 9] = np.inf
     return Program(**asked)
 
 
-def _caps(asked: dict[str, Any], rng: np.random.Generator, rows: int, sites: int) -> None:
-    for name, chance in (("price", 0.25), ("power", 0.15)):
-        if rng.random() < chance:
-            asked[f"{name}s"] = rng.integers(1, 9, sites).astype(float)
-            asked[f"{name}_cap"] = float(rng.integers(2, 20))
-    if rng.random() < 0.3:
-        asked["capacities"] = rng.integers(2, 20, sites).astype(float)
-        asked["whole"] = bool(rng.random() < 0.5)
-        if rng.random() < 0.5:
-            asked["demands"] = rng.integers(1, 7, rows).astype(float)
+def _caps(draw: Draw, asked: dict[str, Any], rows: int, sites: int) -> None:
+    for name, times in (("price", 4), ("power", 6)):
+        if draw(once_in(times)):
+            asked[f"{name}s"] = numbers(draw, sites, 1, 8)
+            asked[f"{name}_cap"] = float(draw(st.integers(2, 19)))
+    if draw(once_in(3)):
+        asked["capacities"] = numbers(draw, sites, 2, 19)
+        asked["whole"] = draw(st.booleans())
+        if draw(st.booleans()):
+            asked["demands"] = numbers(draw, rows, 1, 6)
 
 
-def _sites(asked: dict[str, Any], rng: np.random.Generator, sites: int) -> None:
-    if rng.random() < 0.2:
-        asked["must_have"] = (int(rng.integers(sites)),)
-    if rng.random() < 0.2:
-        asked["must_not"] = (int(rng.integers(sites)),)
-    if rng.random() < 0.15:
-        some = rng.permutation(sites)[: asked.get("k", 1)]
-        asked["forbidden"] = (tuple(sorted(int(site) for site in some)),)
+def _sites(draw: Draw, asked: dict[str, Any], sites: int) -> None:
+    site = st.integers(0, sites - 1)
+    for name in ("must_have", "must_not"):
+        if draw(once_in(5)):
+            asked[name] = (draw(site),)
+    if draw(once_in(6)):
+        count = min(asked.get("k", 1), sites)
+        barred = st.lists(site, unique=True, min_size=count, max_size=count)
+        asked["forbidden"] = (tuple(sorted(draw(barred))),)
 
 
-def _failures(asked: dict[str, Any], rng: np.random.Generator, aim: Aim) -> None:
-    if rng.random() < 0.2:
-        asked["backup"] = int(rng.integers(1, 3))
-        if rng.random() < 0.5:
-            asked["backup_limit"] = float(rng.integers(10, 60))
-    if rng.random() < 0.3:
-        worst = aim is Aim.P_CENTER or "k" not in asked or rng.random() < 0.5
+def _failures(draw: Draw, asked: dict[str, Any], aim: Aim) -> None:
+    if draw(once_in(5)):
+        asked["backup"] = draw(st.integers(1, 2))
+        if draw(st.booleans()):
+            asked["backup_limit"] = float(draw(st.integers(10, 59)))
+    if draw(once_in(3)):
+        worst = aim is Aim.P_CENTER or "k" not in asked or draw(st.booleans())
         asked["survive"] = Survive.WORST if worst else Survive.MEAN
-    if rng.random() < 0.3:
+    if draw(once_in(3)):
         asked["serve_all"] = True
