@@ -15,6 +15,7 @@ from scipy import optimize, sparse
 from pathbudget.analysis.siting.dense import dense
 from pathbudget.analysis.siting.interchange import Enough, Interchange
 from pathbudget.analysis.siting.judge import Indices, needed
+from pathbudget.analysis.siting.quiet import silent_solver
 from pathbudget.analysis.siting.room import without_capacities
 from pathbudget.analysis.siting.run import EQUAL, Run
 from pathbudget.analysis.siting.vocabulary import Matrix
@@ -162,9 +163,9 @@ def split_assignment(cost: Matrix, demand: Matrix, room: Matrix) -> Matrix | Non
     load = sparse.csr_array((demand[row], (column, pair)), shape=(len(room), len(row)))
     most = np.minimum(room, demand.sum())
     solve: Any = optimize.linprog  # its types know no sparse matrices
-    solved = solve(
-        cost[row, column], A_ub=load, b_ub=most, A_eq=once, b_eq=np.ones(len(cost)), bounds=(0, 1)
-    )
+    ones = np.ones(len(cost))
+    with silent_solver():
+        solved = solve(cost[row, column], A_ub=load, b_ub=most, A_eq=once, b_eq=ones, bounds=(0, 1))
     if solved.x is None or solved.status != 0:
         return None
     shares = np.zeros(cost.shape)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from pathbudget.analysis.siting.judge import Indices
+from pathbudget.analysis.siting.quiet import silent_solver
 from pathbudget.analysis.siting.vocabulary import Matrix
 
 TIE = 1e-6
@@ -66,13 +67,14 @@ class Model:
             options: Any = {"mip_rel_gap": 0.0, "presolve": presolve}
             if seconds is not None:
                 options["time_limit"] = max(0.05, seconds)
-            result = optimize.milp(
-                objective,
-                integrality=np.concatenate(self.whole),
-                bounds=optimize.Bounds(0, np.concatenate(self.upper)),
-                constraints=[self._constraint()],
-                options=options,
-            )
+            with silent_solver():
+                result = optimize.milp(
+                    objective,
+                    integrality=np.concatenate(self.whole),
+                    bounds=optimize.Bounds(0, np.concatenate(self.upper)),
+                    constraints=[self._constraint()],
+                    options=options,
+                )
             bound = getattr(result, "mip_dual_bound", None)
             lowest = -np.inf if bound is None else float(bound)
             if result.x is not None:

@@ -1,11 +1,15 @@
 """Every aim with every constraint against brute force, and what an answer says of itself."""
 
+import ctypes
 import math
+import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
+from scipy import optimize
 from tests.siting_programs.brute import brute_force, rank_of
 from tests.siting_programs.random_programs import programs
 
@@ -136,3 +140,23 @@ def test_nonsense_is_refused(changed: dict[str, object], said: str) -> None:
     program = Program(np.ones((2, 2)), np.ones(2))
     with pytest.raises(ValueError, match=said):
         replace(program, **changed)  # type: ignore[arg-type]
+
+
+def test_the_solver_cannot_print_among_our_results(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HiGHS has lines of C that no option silences."""
+    solve = optimize.milp
+
+    def talkative(*words: Any, **named: Any) -> Any:
+        ctypes.CDLL(None).puts(b"HighsMipSolverData::said")
+        return solve(*words, **named)
+
+    monkeypatch.setattr(optimize, "milp", talkative)
+    sys.stdout.write("before\n")
+    cost = np.array([[1.0, 2.0], [2.0, 1.0]])
+    found = answer(Program(cost, np.ones(2), k=1, aim=Aim.P_CENTER))
+    sys.stdout.write("after\n")
+    ctypes.CDLL(None).fflush(None)
+    assert found.proved
+    assert capfd.readouterr().out == "before\nafter\n"
