@@ -13,17 +13,23 @@ import numpy as np
 from scipy import optimize, sparse
 
 from pathbudget.analysis.siting.dense import dense
+from pathbudget.analysis.siting.first import Swaps
 from pathbudget.analysis.siting.interchange import Enough, Interchange
-from pathbudget.analysis.siting.judge import Indices, needed
+from pathbudget.analysis.siting.judge import Indices, Worth, needed
+from pathbudget.analysis.siting.lagrange import MEMORY
 from pathbudget.analysis.siting.quiet import silent_solver
-from pathbudget.analysis.siting.room import without_capacities
+from pathbudget.analysis.siting.room import fitted, without_capacities
 from pathbudget.analysis.siting.run import EQUAL, Run
 from pathbudget.analysis.siting.vocabulary import Matrix
 
-STEPS = 600
-PATIENCE = 20
+STEPS = 2000
+PATIENCE = 40
 MOST_PAIRS = 60_000
 """The full model of more pairs finds nothing in minutes."""
+FAR = 0.02
+"""A better assignment than first fit gains less than this, as a rule."""
+SWAPPED = 12
+"""Choices that interchange tries to improve in the end, at most."""
 ROUNDS = 60
 """Rounds of moving sites within their clusters at most."""
 
@@ -41,6 +47,8 @@ class Capacitated:
         self.demand = program.demand[self.rows]
         self.opening = np.zeros(program.sites) if program.opening is None else program.opening
         self.tried: set[tuple[int, ...]] = set()
+        self.rough: list[tuple[float, tuple[int, ...]]] = []
+        """Choices with what first fit makes of them."""
 
     def climb(self) -> None:
         """Raise the bound; try the sites it picks on the way."""
@@ -48,6 +56,7 @@ class Capacitated:
         finite = np.where(np.isfinite(self.cost), self.cost, np.nan)
         rows = np.nanmin(finite, axis=1) + np.nanmean(finite, axis=1) / 4
         best, kept, length, idle = -np.inf, rows, 1.0, 0
+        direction = np.zeros_like(rows)
         for step in range(STEPS):
             reduced, share = self._sites(rows)
             picked = self._picked(reduced)
@@ -63,13 +72,14 @@ class Capacitated:
                 return
             if idle >= PATIENCE:
                 length, idle, rows = length / 2, 0, kept
+                direction = np.zeros_like(rows)
                 continue
-            slope = 1 - share[picked].sum(axis=0)
+            direction = 1 - share[picked].sum(axis=0) + MEMORY * direction
             value = run.worth.value if run.columns else 1.1 * abs(bound) + 1
-            norm = float(slope @ slope)
+            norm = float(direction @ direction)
             if norm <= 0:
                 return
-            rows = rows + length * max(value - bound, 1e-6 * abs(value)) / norm * slope
+            rows = rows + length * max(value - bound, 1e-6 * abs(value)) / norm * direction
 
     def _sites(self, rows: Matrix) -> tuple[Matrix, Matrix]:
         """Worth of each site, and the share of each region that it takes: sites x regions."""
@@ -101,11 +111,30 @@ class Capacitated:
             if tuple(columns) in self.tried or self.run.over():
                 return
             self.tried.add(tuple(columns))
-            shares = self.serve(columns)
+            rough = fitted(self.program, columns)
+            if rough.short <= 0:
+                self.run.offer(columns, rough.shares, rough.worth)
+                self.rough.append((rough.worth.value, tuple(columns)))
+            if rough.shares is not None and self._is_far(rough.worth):
+                shares: Matrix | None = rough.shares[self.rows][:, columns]
+            else:
+                shares = self.serve(columns)
             if shares is None:
                 return
             self.run.offer(columns, self._whole_matrix(columns, shares))
             columns = self._moved(columns, shares)
+
+    def swap(self) -> None:
+        """Swap sites of the best choices so far, as long as there is time."""
+        for _, columns in sorted(self.rough)[:SWAPPED]:
+            better = Swaps(self.run, self.run.over).improve(columns)
+            self.attempt(better)
+
+    def _is_far(self, worth: Worth) -> bool:
+        """Whether first fit is so much worse than the best choice that a better fit is idle."""
+        best = self.run.worth
+        served = worth.unserved_weight <= best.unserved_weight + EQUAL
+        return bool(self.run.columns) and served and worth.value > best.value * (1 + FAR)
 
     def _with_room(self, columns: list[int]) -> list[int]:
         """The sites, the smallest changed for the largest until there is room for everybody."""
@@ -251,6 +280,10 @@ def capacitated(run: Run) -> None:
         run.least_unserved = served
         run.method = "shift and swap, Lagrangian bound"
         way.climb()
-    if not run.proved() and not run.over() and np.isfinite(way.cost).sum() <= MOST_PAIRS:
+    if run.proved() or run.over():
+        return
+    if np.isfinite(way.cost).sum() > MOST_PAIRS:
+        way.swap()
+    else:
         run.method = "shift and swap, Lagrangian bound, full model"
         dense(run)

@@ -69,19 +69,20 @@ class Swaps:
         self.search = Interchange(without_capacities(run.program))
         self.left = MOST_FITS
 
-    def improve(self, columns: tuple[int, ...] | None) -> None:
-        """Swap while it helps, and offer what keeps the constraints."""
+    def improve(self, columns: tuple[int, ...] | None) -> list[int]:
+        """Swap while it helps, and offer what keeps the constraints; the last choice."""
         chosen = list(columns or self.search.greedy(self.enough) or ())
         if not chosen:
-            return
+            return chosen
         now = fitted(self.program, chosen)
         while not self.enough():
             found = self._better(chosen, now)
             if found is None:
-                return
+                break
             chosen, now = found
             if now.short <= 0:
                 self.run.offer(chosen, now.shares, now.worth)
+        return chosen
 
     def _better(self, chosen: list[int], now: Fitted) -> tuple[list[int], Fitted] | None:
         rank = self._rank(chosen, now)

@@ -14,14 +14,15 @@ import numpy as np
 from pathbudget.analysis.siting.judge import Indices
 from pathbudget.analysis.siting.vocabulary import Mask, Matrix
 
-PATIENCE = 25
+PATIENCE = 60
 """Steps without a better bound before steps are halved."""
 SHORTEST = 1e-4
 """Steps shorter than this, relative to the first, are not worth taking."""
 FADING = 0.05
 """Weight of the last step in how often a site is picked, which nears the LP's share of it."""
-MEMORY = 0.4
-"""Share of the direction before that is kept."""
+MEMORY = 0.9
+"""Share of the direction before that is kept: much of it, or the steps zigzag far below the bound
+that they could reach (what volume and bundle methods mend; Camerini, Fratta and Maffioli 1975)."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from pathbudget.analysis.siting.radius import add_radii
 from pathbudget.analysis.siting.run import EQUAL, Run
 from pathbudget.analysis.siting.vocabulary import Matrix, Program
 
-STEPS = 2500
+STEPS = 6000
 """Steps of the relaxation at most."""
 FEW_PAIRS = 20_000
 """So few are left to the program sooner."""
