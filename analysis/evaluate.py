@@ -61,6 +61,9 @@ from pathbudget.sites.catalogue import Catalogue, Tier
 PairName = tuple[str, str]
 """Region and site."""
 
+MOST_CONFIDENCE = 0.9999
+"""More is not to be told from certainty by any number of samples that there will be."""
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
@@ -86,8 +89,8 @@ class EvaluationOptions:
     these."""
 
     def __post_init__(self) -> None:
-        if not 0.5 <= self.confidence < 1:
-            raise ValueError(f"confidence is {self.confidence}; expected 0.5 to below 1")
+        if not 0.5 <= self.confidence <= MOST_CONFIDENCE:
+            raise ValueError(f"confidence is {self.confidence}; expected 0.5 to {MOST_CONFIDENCE}")
         if any(not 0 < percentile < 100 for percentile in self.percentiles):
             raise ValueError(f"percentiles are {self.percentiles}; expected between 0 and 100")
         if any(k < 1 for k in self.choose):

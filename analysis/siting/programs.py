@@ -1,8 +1,8 @@
 """One door to every siting program: a quick answer, then a better one, then proof.
 
-Without capacities `answer` first has an interchange answer, if it finds one that keeps the
-constraints, and reports it. It goes on with the exact way that fits the program until it is proved
-or the seconds are over. What it could not prove it says by its bound.
+`answer` first has an interchange answer, if it finds one that keeps the constraints, and reports
+it. It goes on with the exact way that fits the program until it is proved or the seconds are over.
+What it could not prove it says by its bound.
 """
 
 from collections.abc import Callable

@@ -266,7 +266,8 @@ def test_tiers_are_picked_by_name(campaign: list[Measurement], catalogue: Catalo
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"confidence": 1.0}, {"percentiles": (100.0,)}, {"choose": (0,)}]
+    "wrong",
+    [{"confidence": 1.0}, {"confidence": 0.99999}, {"percentiles": (100.0,)}, {"choose": (0,)}],
 )
 def test_senseless_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="expected"):
