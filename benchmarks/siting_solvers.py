@@ -3,8 +3,9 @@
 chrt -i 0 nice -n 19 python benchmarks/siting_solvers.py FOLDER [PART ...]
 
 FOLDER holds the OR-Library files in pmed/, pmedcap/ and cap/. Parts: pmed, center, pmedcap, cap,
-flat, map, peer; all without one. Seconds are of the processor (the machine is shared) and of the
-wall; limits are on the processor's, which the general solver's own limit is not.
+flat, map, peer; all without one. The peer needs spopt, pulp and highspy, which nothing here
+installs. Seconds are of the processor (the machine is shared) and of the wall; limits are on the
+processor's, which the general solver's own limit is not.
 """
 
 import csv
@@ -212,6 +213,7 @@ def beside(distance: np.ndarray, k: int) -> None:
     mine, theirs = context.Pipe(duplex=False)
     process = context.Process(target=solve_with_spopt, args=(distance, k, theirs))
     process.start()
+    theirs.close()  # so that a peer that breaks down is seen as such, and not as a slow one
     told = mine.poll(SECONDS["peer"])
     value = f"{mine.recv():g}" if told else f"no answer in {SECONDS['peer']} s"
     process.kill()

@@ -91,15 +91,20 @@ def _recommendation(one: Recommendation, tier: TierInfo) -> Text:
     text = Text(f"  {tier.name:9}{one.k}  ")
     text.append(" + ".join(one.sites), style="bold")
     word = "decided" if one.decided else "undecided"
-    return text.append(f"\n             mean {_cost(one)}, {_margin(one)}; {word}{_only(one)}")
+    return text.append(_indented(f"mean {_cost(one)}, {_margin(one)}; {word}{_only(one)}"))
 
 
 def _no_recommendation(some: list[Recommendation], tier: TierInfo) -> Text:
     """All of a tier at once, with the reason of the largest choice."""
     largest = max(some, key=lambda one: one.k)
     sizes = ", ".join(f"{one.k}" for one in some)
-    why = textwrap.fill(f"no recommendation: {largest.reasons[0]}", 66)
-    return Text(f"  {tier.name:9}{sizes}\n{textwrap.indent(why, ' ' * 13)}")
+    why = _indented(f"no recommendation: {largest.reasons[0]}")
+    return Text(f"  {tier.name:9}{sizes}{why}")
+
+
+def _indented(text: str) -> str:
+    """On lines of their own below the sites, within 80 columns."""
+    return "\n" + textwrap.indent(textwrap.fill(text, 66, break_on_hyphens=False), " " * 13)
 
 
 def _cost(one: Recommendation) -> str:
