@@ -244,6 +244,7 @@ class _Evaluator:
             return ()
         return whole_budgets(
             recommendations,
+            [line for line in self.lines if line.headline],
             self.networks,
             self.tiers,
             confidence=options.confidence,

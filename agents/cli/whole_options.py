@@ -90,16 +90,15 @@ class Measured:
         regions = [name for name in regions if name in asked.regions or not asked.regions]
         if asked.sites:
             return [(region, site) for region in regions for site in asked.sites]
-        served = _recommended(self.evaluation, tier)
+        served = _served(self.evaluation, tier)
         return [(region, served[region]) for region in regions if region in served]
 
 
-def _recommended(evaluation: "Evaluation", tier: str) -> dict[str, str]:
+def _served(evaluation: "Evaluation", tier: str) -> dict[str, str]:
     """The site that serves each region, of the choice that a report opens with."""
     from pathbudget.analysis.report.lookup import Lookup
 
-    choice = Lookup(evaluation).chosen(tier)
-    return {one.region: one.site for one in choice.assignments if one.site} if choice else {}
+    return Lookup(evaluation).serving(tier)
 
 
 def measured(asked: Asked, given: "Given") -> Measured:

@@ -89,7 +89,7 @@ class _Gate:
 
     def _quantities(self) -> Iterator[Judged]:
         """What the policy asks for, measured or not, judged by its allowances."""
-        places = Places(self.lookup, self.policy)
+        places = Places(self.lookup, self.policy, _usual(self.baseline))
         seen: dict[Subject, None] = {}
         for tier in self.tiers.values():
             for place in places.wanted(tier):
@@ -162,6 +162,15 @@ class _Gate:
             policy=msgspec.structs.replace(self.policy, lines={}),
             baseline=_of_baseline(self.baseline),
         )
+
+
+def _usual(baseline: Baseline | None) -> dict[str, dict[str, str]]:
+    """Where each region was served when the baseline was written, by tier."""
+    found: dict[str, dict[str, str]] = {}
+    for one in () if baseline is None else baseline.kept:
+        if one.checked and one.subject.site:
+            found.setdefault(one.subject.tier, {}).setdefault(one.subject.region, one.subject.site)
+    return found
 
 
 def _of_baseline(baseline: Baseline | None) -> str:

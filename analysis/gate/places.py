@@ -1,7 +1,6 @@
 """Which lines a policy asks for, one place each, and the line that stands there if any does."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pathbudget.analysis.gate.checks import Subject
@@ -9,8 +8,11 @@ from pathbudget.analysis.gate.policy import Policy
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.selection import Sites
 from pathbudget.analysis.results import BudgetLine, Carrier, Direction, Mode, TierInfo
+from pathbudget.analysis.siting.serving import ends
 
 Key = tuple[str, str, str, Mode, float]
+Usual = Mapping[str, Mapping[str, str]]
+"""The site of each region at the time of the baseline, by tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,8 @@ class Place:
 class Places:
     """The network lines of an evaluation, to be asked for by tier, pair, mode and so on."""
 
-    def __init__(self, lookup: Lookup, policy: Policy) -> None:
-        self._lookup, self._policy = lookup, policy
+    def __init__(self, lookup: Lookup, policy: Policy, usual: Usual) -> None:
+        self._lookup, self._policy, self._usual = lookup, policy, usual
         self._lines: dict[Key, list[BudgetLine]] = {}
         for line in lookup.evaluation.lines:
             if line.direction is Direction.NETWORK and line.allowance_ms is not None:
@@ -67,8 +69,7 @@ class Places:
         """(region, site); the site is empty where none is chosen for the region."""
         policy = self._policy
         sites = policy.sites or tuple(site.name for site in self._lookup.sites)
-        chosen = self._lookup.chosen(tier.name) if policy.which is Sites.RECOMMENDED else None
-        served = {one.region: one.site for one in chosen.assignments} if chosen else {}
+        served = self._lookup.serving(tier.name, usual=self._usual.get(tier.name))
         for region in self._lookup.evaluation.regions:
             if policy.regions and region.name not in policy.regions:
                 continue
@@ -85,7 +86,7 @@ class Places:
         names = [site.name for site in self._lookup.sites]
         lines = [line for name in names if (line := self._lookup.headline(tier.name, region, name))]
         measured = [line for line in lines if line.n]
-        return min(measured, key=_cost).site if measured else ""
+        return min(measured, key=ends).site if measured else ""
 
 
 def subject_of(line: BudgetLine) -> Subject:
@@ -99,8 +100,3 @@ def subject_of(line: BudgetLine) -> Subject:
         percentile=line.percentile,
         prompt_bytes=line.prompt_bytes,
     )
-
-
-def _cost(line: BudgetLine) -> tuple[float, float]:
-    high, value = (math.inf if end is None else end for end in (line.high_ms, line.value_ms))
-    return high, value

@@ -1,5 +1,6 @@
 """Finding things in an `Evaluation`: titles, headline lines, the choice to show for a tier."""
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pathbudget.analysis.report.words import share
@@ -17,6 +18,7 @@ from pathbudget.analysis.results import (
     Verdict,
 )
 from pathbudget.analysis.routes.route_report import RouteReport
+from pathbudget.analysis.siting.serving import serving
 
 PairKey = tuple[str, str]
 
@@ -114,6 +116,17 @@ class Lookup:
     def chosen(self, tier: str) -> Recommendation | None:
         """The choice that the report opens with; `chosen` below says which that is."""
         return chosen(self.recommendations(tier), self.evaluation.regions)
+
+    def serving(
+        self,
+        tier: str,
+        *,
+        among: Sequence[str] | None = None,
+        usual: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """The site that each region of the tier is held to; none for what was not measured."""
+        lines = (line for (name, _, _), line in self._headlines.items() if name == tier)
+        return serving(self.chosen(tier), lines, among=among, usual=usual)
 
     def no_recommendation(self, tier: str) -> str:
         """Why no site is recommended for the tier; the empty word where one is."""

@@ -1,6 +1,5 @@
 """Which budget lines a pipeline asks for, and what they say together (docs/report.md)."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,13 +16,15 @@ from pathbudget.analysis.results import (
     TierInfo,
     Verdict,
 )
+from pathbudget.analysis.siting.serving import ends
 
 
 class Sites(StrEnum):
     """Which sites of a region count."""
 
     RECOMMENDED = "recommended"
-    """The one that the report's recommendation gives to the region."""
+    """The one that the report's recommendation gives to the region; where that gives it none,
+    though it was measured, the least bad one."""
     BEST = "best"
     """The one with the smallest upper interval end."""
     ALL = "all"
@@ -150,8 +151,7 @@ def _is_usual(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:
 def _pairs(lookup: Lookup, tier: TierInfo, wanted: Wanted) -> Iterator[tuple[str, str]]:
     """(region, site) to look at; an empty site where none serves the region."""
     sites = [s.name for s in lookup.sites if not wanted.sites or s.name in wanted.sites]
-    chosen = lookup.chosen(tier.name) if wanted.which is Sites.RECOMMENDED else None
-    served = {a.region: a.site for a in chosen.assignments} if chosen else dict[str, str]()
+    served = lookup.serving(tier.name) if wanted.which is Sites.RECOMMENDED else dict[str, str]()
     for region in lookup.evaluation.regions:
         if wanted.regions and region.name not in wanted.regions:
             continue
@@ -167,9 +167,5 @@ def _pairs(lookup: Lookup, tier: TierInfo, wanted: Wanted) -> Iterator[tuple[str
 
 
 def _best(lookup: Lookup, tier: TierInfo, region: str, sites: list[str]) -> str:
-    def cost(line: BudgetLine) -> tuple[float, float]:
-        high, value = (math.inf if x is None else x for x in (line.high_ms, line.value_ms))
-        return high, value
-
     lines = [line for site in sites if (line := lookup.headline(tier.name, region, site))]
-    return min(lines, key=cost).site if lines else ""
+    return min(lines, key=lambda line: (not line.n, ends(line))).site if lines else ""

@@ -96,8 +96,10 @@ def _end(ground: Ground, region: RegionInfo, site: str) -> float:
 
 
 def _verdict(ground: Ground, region: RegionInfo) -> Verdict:
-    """Of a region that no chosen site serves: there may be samples that set no limit, or none."""
-    some = any(line.n > 0 for (name, _), line in ground.lines.items() if name == region.name)
+    """Of a region that no chosen site serves: all may fail, set no limit, or have no sample."""
+    some = [line for (name, _), line in ground.lines.items() if name == region.name and line.n]
+    if some and all(line.verdict is Verdict.FAIL for line in some):
+        return Verdict.FAIL
     return Verdict.UNDECIDED if some else Verdict.NOT_MEASURED
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pathbudget.analysis.results import Carriage, Carrier, Recommendation
+from pathbudget.analysis.results import BudgetLine, Carriage, Carrier, Recommendation
+from pathbudget.analysis.siting.serving import serving
 from pathbudget.analysis.whole_budget.network import NetworkChange, NetworkSource
 from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeBudget
@@ -20,17 +21,24 @@ Networks = Mapping[PairName, NetworkSource]
 
 def whole_budgets(
     recommendations: Iterable[Recommendation],
+    lines: Iterable[BudgetLine],
     networks: Networks,
     tiers: Iterable[Tier],
     *,
     confidence: float = 0.95,
     given: Sequence[Term] = (),
 ) -> tuple[WholeBudget, ...]:
-    """One per tier, region and site that some recommendation has serve the region."""
+    """One per tier, region and site that some recommendation has serve the region.
+
+    `lines` are headline lines: a region that is given no site is held to the least bad one.
+    """
+    by_tier: dict[str, list[BudgetLine]] = {}
+    for line in lines:
+        by_tier.setdefault(line.tier, []).append(line)
     served: dict[str, dict[PairName, None]] = {}
     for choice in recommendations:
-        pairs = served.setdefault(choice.tier, {})
-        pairs.update({(one.region, one.site): None for one in choice.assignments if one.site})
+        held = serving(choice, by_tier.get(choice.tier, ()))
+        served.setdefault(choice.tier, {}).update(dict.fromkeys(held.items()))
     return tuple(
         whole_budget(pair_request(pair, networks.get(pair), tier, confidence, given=given))
         for tier in tiers

@@ -8,6 +8,7 @@ from tests.gate.conftest import make_line, make_of_lines
 
 from pathbudget.agents.cli.exits import ExitCode
 from pathbudget.analysis.finding_kinds import FindingKind
+from pathbudget.analysis.gate.baseline import baseline_of
 from pathbudget.analysis.gate.checks import EXIT_CODES, Check, Effect, Ending, Rule
 from pathbudget.analysis.gate.outcome import check
 from pathbudget.analysis.gate.policy import Policy, Severity, TierRules, Treatment
@@ -168,6 +169,35 @@ def test_a_region_without_a_choice_of_site_is_not_measured() -> None:
     one = only(make_of_lines([make_line()]), Policy())
     assert one.verdict is Verdict.NOT_MEASURED
     assert "no site is chosen" in one.text
+
+
+def test_a_region_that_is_wholly_down_fails_and_is_not_taken_for_unmeasured() -> None:
+    """Every candidate of it was measured, and none has an upper end: no site is recommended."""
+    down = [
+        make_line(None, None, None, site=site, losses=400, verdict=Verdict.FAIL)
+        for site in ("ashburn", "dallas")
+    ]
+    lax = Policy(undecided=Treatment.PASS, not_measured=Treatment.PASS)
+    outcome = check(make_of_lines(down), lax)
+    assert outcome.ending is Ending.FAIL
+    assert outcome.exit_code == 1
+    thin = check(make_of_lines([make_line(14.9, 14.0, None, n=20)]), Policy())
+    assert thin.ending is Ending.MEASURE_MORE
+    assert thin.exit_code == 6
+
+
+def test_a_region_that_is_down_is_held_against_its_site_of_the_baseline() -> None:
+    sound = make_of_lines([make_line(site="dallas"), make_line(30, 29, 31, site="ashburn")])
+    asked = policy(which=Sites.BEST)
+    before = baseline_of(sound, [one.subject for one in check(sound, asked).checks])
+    down = make_of_lines(
+        [
+            make_line(None, None, None, site=site, losses=400, verdict=Verdict.FAIL)
+            for site in ("ashburn", "dallas")
+        ]
+    )
+    found = [one for one in check(down, Policy(), before).checks if one.rule is Rule.REGRESSION]
+    assert [(one.subject.site, one.verdict) for one in found] == [("dallas", Verdict.FAIL)]
 
 
 @pytest.mark.parametrize(
