@@ -9,6 +9,7 @@ from pathbudget.analysis.line_place import carriage_words, mixture_weights
 from pathbudget.analysis.results import Carriage, Carrier, Mode
 from pathbudget.analysis.series import BYTES_PER_TOKEN, NS_PER_MS
 from pathbudget.analysis.slow_start import extra_round_trips
+from pathbudget.analysis.track import Track
 from pathbudget.analysis.whole_budget.case import Case, Changed, Setting
 from pathbudget.analysis.whole_budget.network import Near, NetworkSource
 from pathbudget.analysis.whole_budget.results import WholeBudget
@@ -150,18 +151,32 @@ def _near(case: Case, setting: Setting, network: NetworkSource) -> tuple[Near, s
         trips = case.networks[case.pair[0], named[0]].path.round_trips
         if trips is None:
             raise setting.wrong(f"no round trip to {named[0]} was measured", "a measured site")
+        _refuse_farther(setting, network, _median(trips), named[0])
         return Near(trips, added), f"the round trips to {named[0]}, as measured at that time"
     expected = "its round trip in ms, or a measured site, like pop=8 or pop=ashburn"
     setting = setting.only("ms", ("added",))
     short = setting.get("ms", -1.0, 0, 1e6, expected) * NS_PER_MS
-    trips = network.path.round_trips
-    answered = trips.values_ns[np.isfinite(trips.values_ns)] if trips else np.zeros(0)
-    if len(answered) and short >= float(np.median(answered)):
-        middle = float(np.median(answered)) / NS_PER_MS
-        raise setting.wrong(
-            f"{short / NS_PER_MS:g} ms is not nearer than the site ({middle:.1f} ms)", expected
-        )
+    _refuse_farther(setting, network, short)
     return Near(short, added), f"{short / NS_PER_MS:g} ms a round trip, always"
+
+
+def _refuse_farther(
+    setting: Setting, network: NetworkSource, short_ns: float, name: str = ""
+) -> None:
+    """A point of presence lies on the way: half of the round trips to it are shorter."""
+    site = _median(network.path.round_trips)
+    if short_ns >= site:
+        what = f"{name} ({short_ns / NS_PER_MS:.1f} ms)" if name else f"{short_ns / NS_PER_MS:g} ms"
+        raise setting.wrong(
+            f"{what} is not nearer than the site ({site / NS_PER_MS:.1f} ms)",
+            "its round trip in ms, or a measured site, like pop=8 or pop=ashburn",
+        )
+
+
+def _median(trips: Track | None) -> float:
+    """Of the round trips that were answered, in ns; ``inf`` where none was."""
+    answered = trips.values_ns[np.isfinite(trips.values_ns)] if trips else np.zeros(0)
+    return float(np.median(answered)) if len(answered) else float("inf")
 
 
 def _measured(case: Case, setting: Setting) -> NetworkSource:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from pathbudget.analysis.line_place import carriage_words
 from pathbudget.analysis.whole_budget.case import Case, Changed, Setting
 from pathbudget.analysis.whole_budget.levers import Lever
 from pathbudget.analysis.whole_budget.results import WhatIf
 from pathbudget.analysis.whole_budget.whole import budget_and_figures
+from pathbudget.probes.errors import ConfigError, Fault
 
 TOGETHER = "all together"
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -45,7 +47,20 @@ def _together(case: Case, levers: Sequence[tuple[Lever, Setting]]) -> WhatIf:
     return _what_if(TOGETHER, names, case, every)
 
 
+def _refuse_unmeasured(name: str, case: Case) -> None:
+    """A network that is asked otherwise is never put at the allowance: nothing would be replayed."""
+    network = case.network
+    if network is None or not case.change.is_change:
+        return
+    if network.terms(case.tier, case.confidence, case.change) is None:
+        wanted = network.weights(case.tier, case.change)
+        words = " and ".join(carriage_words(one) for one in wanted)
+        problem = f"no {words} connection was measured from {' to '.join(case.pair)}"
+        raise ConfigError([Fault("command line", f"--lever {name}", problem, "a measured mode")])
+
+
 def _what_if(name: str, title: str, case: Case, change: Changed) -> WhatIf:
+    _refuse_unmeasured(name, change.case)
     before, after = (change.before or case).request(), change.case.request()
     wanted = sorted({*PERCENTILES, float(case.tier.percentile)})
     budget, shown = budget_and_figures(before, wanted)

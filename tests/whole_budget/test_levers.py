@@ -235,6 +235,8 @@ def test_what_cannot_be_is_refused_with_what_could(rag: Case, text: str, words: 
         ("mix=lukewarm:1", "unknown mode 'lukewarm'"),
         ("mix=warm:2,cold:-1", "cold is -1"),
         ("pop=40", "is not nearer than the site (40.0 ms)"),
+        ("pop=far", "far (90.0 ms) is not nearer than the site (40.0 ms)"),
+        ("mix=cold:1", "no cold connection was measured from here to near"),
         ("pop", "like pop=8"),
         ("site", "no site is named"),
         ("prompt=0", "bytes is 0"),
@@ -243,7 +245,11 @@ def test_what_cannot_be_is_refused_with_what_could(rag: Case, text: str, words: 
 def test_what_the_network_cannot_do_is_refused(
     tiers: dict[str, Tier], make_network: MakeNetwork, text: str, words: str
 ) -> None:
-    case = Case(("here", "near"), tiers["chat"], {("here", "near"): make_network([40.0] * 9)})
+    networks = {
+        ("here", "near"): make_network([40.0] * 9),
+        ("here", "far"): make_network([90.0] * 9, site="far"),
+    }
+    case = Case(("here", "near"), tiers["chat"], networks)
     with pytest.raises(ConfigError) as caught:
         pull(case, text)
     assert words in str(caught.value)
