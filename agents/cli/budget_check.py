@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from pathbudget.agents.cli.budget_check_source import Asked, evaluation_of
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
+from pathbudget.agents.cli.exits import reports_errors
 from pathbudget.agents.cli.options import (
     AlwaysValidOption,
     BusyHoursOption,
@@ -23,7 +23,7 @@ from pathbudget.agents.cli.options import (
     TierOption,
     TracesOption,
 )
-from pathbudget.agents.cli.outputs import STDOUT, check_folders, is_stdout, write_whole
+from pathbudget.agents.cli.outputs import check_outputs, is_stdout, write_whole
 from pathbudget.agents.cli.wording import harmless
 from pathbudget.analysis.gate.annotations import Style
 from pathbudget.analysis.gate.policy import Treatment
@@ -125,7 +125,9 @@ def check(
         "baseline": write_baseline,
     }
     wanted = {kind: path for kind, path in outputs.items() if path is not None}
-    _refuse_clashes(wanted)
+    updated = write_baseline is not None and baseline == write_baseline
+    read = (source, policy, *(catalogue or ()), *(terms or ()), *(traces or ()), span_map)
+    check_outputs(list(wanted.values()), (*read, None if updated else baseline))
     the_policy = _policy(policy, tuple(tier or ()), undecided, not_measured)
     before = _baseline(baseline)
     asked = Asked(
@@ -145,15 +147,6 @@ def check(
     beside = any(map(is_stdout, wanted.values()))
     _say(outcome, annotations, everything=everything, err=beside)
     raise unwritten or typer.Exit(outcome.exit_code)
-
-
-def _refuse_clashes(wanted: dict[str, Path]) -> None:
-    """Two outputs in one place would overwrite each other."""
-    places = [STDOUT if is_stdout(path) else path.absolute() for path in wanted.values()]
-    twice = {str(path) for path in places if places.count(path) > 1}
-    if twice:
-        raise fail(f"{', '.join(sorted(twice))}: two outputs cannot go there", ExitCode.USAGE)
-    check_folders(list(wanted.values()))
 
 
 def _policy(

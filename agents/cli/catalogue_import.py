@@ -70,7 +70,7 @@ def peeringdb(
     What is left out is counted on stderr, by reason.
     """
     from pathbudget.agents.cli.catalogue import point_named
-    from pathbudget.agents.cli.outputs import check_folders, write_whole
+    from pathbudget.agents.cli.outputs import check_outputs, write_whole
     from pathbudget.sites.peeringdb import Wanted, reasons, sites_of
     from pathbudget.sites.peeringdb_files import read_peeringdb
 
@@ -85,7 +85,7 @@ def peeringdb(
     )
     kind = format or _by_suffix(output)
     if output is not None:
-        check_folders([output])
+        check_outputs([output], files)
     objects = read_peeringdb(files)
     imported = sites_of(objects, wanted)
     for reason in reasons(imported.left_out):

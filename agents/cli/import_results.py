@@ -8,7 +8,7 @@ import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
 from pathbudget.agents.cli.options import CatalogueOption, TierOption
-from pathbudget.agents.cli.outputs import is_stdout, write_whole
+from pathbudget.agents.cli.outputs import check_outputs, is_stdout, write_whole
 from pathbudget.agents.cli.report import evaluated, refuse_unknown
 from pathbudget.agents.importers.probe_places import WITHIN_KM, ProbePlaces, RegionBy, read_places
 
@@ -95,6 +95,7 @@ def ripe_atlas(
     is read.
     """
     if report is not None:
+        check_outputs([report], (*files, *(probes or ()), *(catalogue or ())))
         _check_report(report, catalogue or [], tuple(tier or ()))
     elif tier:
         raise fail("--tier is for a report; name one with --report FILE", ExitCode.USAGE)

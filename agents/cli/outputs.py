@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import typer
@@ -22,8 +23,19 @@ def is_stdout(path: Path) -> bool:
         return False
 
 
-def check_folders(outputs: list[Path]) -> None:
-    """Complain about an output before the long work, not after it."""
+def check_outputs(outputs: Sequence[Path], inputs: Iterable[Path | None] = ()) -> None:
+    """Complain about an output before the long work, not after it.
+
+    Two outputs in one place would overwrite each other, and an output must not take the place of
+    what the command reads.
+    """
+    places = [_place(path) for path in outputs]
+    read = {_place(path) for path in inputs if path is not None and path != STDOUT}
+    for path, place in zip(outputs, places, strict=True):
+        if places.count(place) > 1:
+            raise fail(f"{path}: two outputs cannot go there", ExitCode.USAGE)
+        if place in read and place != STDOUT:
+            raise fail(f"{path}: cannot be written: it is read, and would be lost", ExitCode.USAGE)
     for path in outputs:
         if is_stdout(path):
             continue
@@ -32,6 +44,11 @@ def check_folders(outputs: list[Path]) -> None:
             raise fail(message, ExitCode.USAGE)
         if path.is_dir():
             raise fail(f"{path}: cannot be written: it is a folder", ExitCode.USAGE)
+
+
+def _place(path: Path) -> Path:
+    """Where a path leads: links are followed."""
+    return STDOUT if is_stdout(path) else path.resolve()
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -24,7 +24,7 @@ from pathbudget.agents.cli.options import (
     tell_left_out,
     tell_misplaced,
 )
-from pathbudget.agents.cli.outputs import check_folders, is_stdout, write_whole
+from pathbudget.agents.cli.outputs import check_outputs, is_stdout, write_whole
 from pathbudget.agents.cli.wording import in_a_line
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def report(
 
     outputs = output or [Path(DEFAULT_NAMES[format or Format.HTML])]
     formats = [_format_of(path, format) for path in outputs]
-    check_folders(outputs)
+    read = (*(catalogue or ()), *(terms or ()), *(traces or ()), span_map, prefixes)
+    check_outputs(outputs, read)
     origins = prefix_table(prefixes)
     given = given_of(terms, traces, span_map)
     evaluation = evaluated(

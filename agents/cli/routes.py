@@ -17,7 +17,7 @@ from pathbudget.agents.cli.options import (
     StoreArgument,
     TierOption,
 )
-from pathbudget.agents.cli.outputs import check_folders, write_whole
+from pathbudget.agents.cli.outputs import check_outputs, write_whole
 from pathbudget.agents.cli.report import (
     PrefixesOption,
     ScaleOption,
@@ -133,7 +133,7 @@ def routes(
     if follow:
         _follow(opened, wish, the_catalogue, table, every=every, as_json=as_json)
         return
-    _check_output(html)
+    _check_output(html, (*(catalogue or ()), prefixes, feeds, aliases))
     report = _evaluated(opened, store, wish, the_catalogue, table)
     if html is not None:
         _write_page(html, report)
@@ -197,14 +197,14 @@ def _feeds(file: Path | None) -> "BgpPlan | None":
     return load_feeds(file)
 
 
-def _check_output(html: Path | None) -> None:
+def _check_output(html: Path | None, read: tuple[Path | None, ...]) -> None:
     """Complain about the page before the long work, not after it."""
     if html is None:
         return
     from pathbudget.agents.extras import require
 
     require("report", "jinja2", "plotly")
-    check_folders([html])
+    check_outputs([html], read)
 
 
 def _write_page(file: Path, report: "RouteReport") -> None:

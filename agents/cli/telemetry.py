@@ -85,6 +85,9 @@ def terms(
     if output is not None and output.suffix.lower() not in (".csv", ".toml"):
         raise fail(f"--output {output}: expected a name ending in .csv or .toml", ExitCode.USAGE)
     require("analysis", "numpy", "scipy")
+    from pathbudget.agents.cli.outputs import check_outputs
+
+    check_outputs([] if output is None else [output], (*files, span_map))
     from pathbudget.agents.telemetry.gather import gather
     from pathbudget.agents.telemetry.listing import as_json, print_terms
 

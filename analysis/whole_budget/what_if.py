@@ -48,7 +48,7 @@ def _together(case: Case, levers: Sequence[tuple[Lever, Setting]]) -> WhatIf:
 
 
 def _refuse_unmeasured(name: str, case: Case) -> None:
-    """A network that is asked otherwise is never put at the allowance: nothing would be replayed."""
+    """A changed network is never put at its allowance: nothing of it would be replayed."""
     network = case.network
     if network is None or not case.change.is_change:
         return

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from pathbudget.agents.cli.outputs import check_folders, is_stdout, write_whole
+from pathbudget.agents.cli.exits import ExitCode
+from pathbudget.agents.cli.outputs import STDOUT, check_outputs, is_stdout, write_whole
 
 WRITE = (
     "import sys; from pathlib import Path;"
@@ -30,7 +31,7 @@ def test_a_pipe_is_written_to_as_it_stands(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
-    check_folders([pipe])
+    check_outputs([pipe])
     write_whole(pipe, b"whole")
     reader.join(10)
     assert read == [b"whole"]
@@ -49,3 +50,16 @@ def test_a_file_is_not_standard_output(tmp_path: Path) -> None:
     assert is_stdout(Path("-"))
     assert not is_stdout(tmp_path / "none")
     assert not is_stdout(tmp_path)
+
+
+def test_an_output_takes_no_place_of_an_input_or_of_another(tmp_path: Path) -> None:
+    read, new, link = tmp_path / "read.toml", tmp_path / "new.json", tmp_path / "link.json"
+    read.write_text("")
+    link.symlink_to(new)
+    check_outputs([new, STDOUT], [read, None, STDOUT])
+    for output in (read, tmp_path / ".." / tmp_path.name / "read.toml"):
+        with pytest.raises(typer.Exit) as caught:
+            check_outputs([output], [read])
+        assert caught.value.exit_code == ExitCode.USAGE
+    with pytest.raises(typer.Exit):
+        check_outputs([new, link])
