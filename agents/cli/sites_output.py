@@ -178,6 +178,8 @@ def _print_decision(answer: Sweep, notes: Sequence[str]) -> None:
 def _of(decision: Decision) -> str:
     words = {"p-median": "mean over the traffic", "p-center": "the region that is worst off"}
     what = words.get(decision.objective, "of the traffic within the allowance")
+    if decision.within_share is not None:
+        what += f" and with its backups ({share(decision.within_share)} within it at all)"
     if decision.unit == "share" or decision.served_share > 1 - 1e-9:
         return f" {what}" if decision.unit == "share" else f", {what}"
     return f", {what} served ({share(decision.served_share)})"
@@ -375,6 +377,8 @@ def _loss_sentence(decision: Decision, lost: LossOf) -> str:
     if lost.value is None:
         return f"Without {lost.lost_site}: nobody is served."
     text = f"Without {lost.lost_site}: {_marked(lost, decision.unit)}"
+    if decision.within_share is not None:
+        text += ", with backups or without"
     if lost.unserved_share > 1e-9:
         text += (
             f", {share(lost.unserved_share)} of the traffic not served ({listed(lost.unserved)})"

@@ -132,6 +132,7 @@ def rows_of(program: Program, rows: Mask) -> Program:
         demands=program.demand[rows],
         limit=limit[rows] if isinstance(limit, np.ndarray) and limit.size > 1 else limit,
         preference=None if program.preference is None else program.preference[rows],
+        backers=None if program.backers is None else program.backers[rows],
     )
 
 

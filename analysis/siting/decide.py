@@ -67,6 +67,7 @@ def _described(
         value=value_of(program, best),
         unit="share" if program.aim is Aim.COVERING else "ms",
         served_share=max(0.0, min(1.0, 1 - best.unserved_weight)),
+        within_share=_within_share(program, best),
         filled_share=filled_share(scene, shares),
         bound=_bound(program, best),
         gap=best.gap,
@@ -102,6 +103,14 @@ def _compared(scene: Scene, considered: Considered, decision: Decision) -> Decis
         return decision
     robust = measured_next(scene, found.score, found.resampled, found.rivals)
     return changed(decision, robustness=robust)
+
+
+def _within_share(program: Program, best: Answer) -> float | None:
+    """What is covered with a backup or without, where only the former counts."""
+    if program.aim is not Aim.COVERING or not program.backup or program.serve_all:
+        return None
+    near = program.usable[:, list(best.columns)].any(axis=1)
+    return min(1.0, float(program.weights @ near))
 
 
 def _bound(program: Program, best: Answer) -> float | None:

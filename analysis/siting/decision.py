@@ -112,6 +112,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = "ms"
     """``ms`` (mean or largest) or ``share`` (covered share of the traffic)."""
     served_share: float = 0.0
+    within_share: float | None = None
+    """Covering with backups: share of the traffic within the allowance, with a backup or without.
+    What is left when a site is lost is counted so too."""
     filled_share: float = 0.0
     """Share of the served traffic whose cost is a model's guess, and so far the value is one."""
     bound: float | None = None

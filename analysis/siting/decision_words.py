@@ -41,7 +41,9 @@ def asked(scene: Scene, wishes: Wishes) -> tuple[str, ...]:
         further = "site" if wishes.backup == 1 else "sites"
         within = wishes.backup_within_ms
         limit = "" if within is None else f" within {within:g} ms"
-        found.append(f"{wishes.backup} further {further} for every region{limit}")
+        counted = wishes.objective is Aim.COVERING and not wishes.serve_all
+        whom = "for every region that counts" if counted else "for every region"
+        found.append(f"{wishes.backup} further {further} {whom}{limit}")
     if wishes.serve_all:
         found.append("every region served")
     return tuple(found)

@@ -110,6 +110,10 @@ def _paid(drawn: Matrix, score: Score, column: int, columns: Columns, levels: Ma
     others = [other for other in columns if other != column]
     beside = drawn[:, :, others].min(axis=2) if others else np.full(drawn.shape[:2], np.inf)
     paid = np.minimum(levels[None], beside[:, :, None])
+    if score.backup and score.backup_limits is not None:
+        near = (drawn[:, :, others] <= score.backup_limits[:, None]).sum(axis=2)
+        own = levels <= score.backup_limits[:, None]
+        paid[near[:, :, None] + own[None] <= score.backup] = np.inf
     if score.aim is Aim.COVERING and score.limits is not None:
         over: Matrix = weights * np.mean(paid > score.limits[None, :, None], axis=0)
         return over

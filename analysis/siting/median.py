@@ -227,6 +227,7 @@ def sites_of(program: Program, columns: Indices) -> Program:
         must_have=tuple(place[column] for column in program.must_have),
         must_not=tuple(place[column] for column in program.must_not if column in place),
         preference=None if program.preference is None else program.preference[:, columns],
+        backers=None if program.backers is None else program.backers[:, columns],
         forbidden=tuple(
             tuple(place[column] for column in barred)
             for barred in program.forbidden

@@ -61,6 +61,10 @@ def pick(
     """
     limits = scene.allowances if program.aim is Aim.COVERING else None
     score = Score(program.aim, scene.weights, limits)
+    if limits is not None and program.backup and not program.serve_all:
+        within = program.backup_limit
+        backed = limits if within is None else np.full(len(limits), within)
+        score = replace(score, backup=program.backup, backup_limits=backed)
     prices = prices_of(scene)
     best = first_of_equals(program, solver(program, seconds), prices)
     free = not wishes.steering and not wishes.limits_load
@@ -74,7 +78,7 @@ def pick(
         return Pick(best, score, second if second.feasible else None)
     answers = [best, *([second] if second.feasible else [])]
     if not free:
-        answers = _more(program, answers, solver)
+        answers = _as_much(_more(program, answers, solver))
         score = replace(score, fixed=_fixed(scene, wishes, answers))
     rivals = tuple(one.columns for one in answers[1:])
     drawn = resample(
@@ -139,6 +143,12 @@ def _more(program: Program, answers: list[Answer], solver: Solver) -> list[Answe
             break
         found.append(after)
     return found
+
+
+def _as_much(answers: list[Answer]) -> list[Answer]:
+    """Those that serve as much as the first: means over other traffic cannot be compared."""
+    most = answers[0].unserved_weight + 1e-6
+    return [one for one in answers if one.unserved_weight <= most]
 
 
 def _fixed(scene: Scene, wishes: Wishes, answers: list[Answer]) -> dict[Columns, Matrix]:

@@ -48,6 +48,7 @@ def rivals_of(
     """The rivals of the best choice under the same constraints."""
     if program.aim is Aim.COVERING:
         return _covering(scene, program, best, seconds, solver)
+    program = _with_backers(scene, program)
     shares = _shares(program, best)
     served = shares.sum(axis=1) > SLACK
     paid = _paid(scene, shares)
@@ -90,11 +91,17 @@ def _paired(
     """The rival by differences of costs, which are lifted for solvers that want none below 0."""
     finite = gain[np.isfinite(gain)]
     lift = max(0.0, -float(finite.min(initial=0.0)))
-    relaxed = program if program.backup_limit is None else replace(program, backup=0)
-    rival = _rival(relaxed, best, gain + lift, seconds, solver)
+    rival = _rival(program, best, gain + lift, seconds, solver)
     if rival.value is None:
         return rival, -np.inf
     return rival, lift * (1 - rival.unserved_weight) - rival.value
+
+
+def _with_backers(scene: Scene, program: Program) -> Program:
+    """Backups are those that may be near enough: the costs of rivals are no times any more."""
+    if not program.backup or program.backup_limit is None:
+        return program
+    return replace(program, backers=scene.optimistic <= program.backup_limit)
 
 
 def _rival(program: Program, best: Answer, cost: Matrix, seconds: float, solver: Solver) -> Answer:

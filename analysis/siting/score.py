@@ -29,6 +29,9 @@ class Score:
     weights: Matrix
     limits: Matrix | None = None
     """Covering: what a row may cost."""
+    backup: int = 0
+    """Covering: so many chosen sites more must be within the limit of a backup."""
+    backup_limits: Matrix | None = None
     fixed: dict[Columns, Matrix] = field(default_factory=dict[Columns, Matrix])
 
     def of(self, drawn: Matrix, columns: Columns) -> Matrix:
@@ -39,7 +42,11 @@ class Score:
         """What each row pays in every draw."""
         shares = self.fixed.get(columns)
         if shares is None:
-            nearest: Matrix = drawn[:, :, list(columns)].min(axis=2)
+            mine = drawn[:, :, list(columns)]
+            nearest: Matrix = mine.min(axis=2)
+            if self.backup and self.backup_limits is not None:
+                near = (mine <= self.backup_limits[:, None]).sum(axis=2)
+                nearest[near <= self.backup] = np.inf
             return nearest
         paid: Matrix = np.einsum("brc,rc->br", drawn, shares)
         return paid

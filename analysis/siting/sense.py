@@ -20,6 +20,8 @@ def check(program: Program) -> None:
         raise ValueError("the preferences must be a matrix of the same shape as the costs")
     if program.preference is not None and np.isnan(program.preference).any():
         raise ValueError("a preference is not a number")
+    if program.backers is not None and program.backers.shape != program.cost.shape:
+        raise ValueError("the backups must be a matrix of the same shape as the costs")
     _columns(program, sites)
     _aims(program)
 

@@ -103,6 +103,8 @@ class Program:
     """Each region needs this many chosen sites more that could serve it (r-cover)."""
     backup_limit: float | None = None
     """A backup counts at this cost or less; the limit when not given."""
+    backers: Mask | None = None
+    """Which site counts as a backup of which region, where the costs do not say so."""
     survive: Survive | None = None
     preference: Matrix | None = None
     """Given assignment: a region goes where this is least among the chosen sites (routing)."""
@@ -133,6 +135,8 @@ class Program:
     @property
     def backing(self) -> Mask:
         """Which site counts as a backup of which region."""
+        if self.backers is not None:
+            return self.backers
         limit = self.limit if self.backup_limit is None else self.backup_limit
         return np.isfinite(self.cost) & (self.cost <= self._limit_column(limit))
 
