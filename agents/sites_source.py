@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathbudget.analysis.siting.matrix_scene import EXACT, is_exact, scene_of_matrix
+from pathbudget.analysis.siting.matrix_scene import exact_notes, scene_of_matrix, strangers
 from pathbudget.analysis.siting.scene import Scene, scene_of
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.catalogue_file import load_catalogue
@@ -65,7 +65,7 @@ def _of_matrix(
         allowance_ms=allowance_ms,
         percentile=percentile,
     )
-    return Source(scene, (EXACT,) if is_exact(pairs) else ())
+    return Source(scene, (*exact_notes(pairs), *strangers(pairs, catalogue)))
 
 
 def _of_store(

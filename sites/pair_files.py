@@ -48,6 +48,7 @@ def read_matrix(path: Path) -> tuple[PairRow, ...]:
     else:
         found = _square(rows, str(path), faults)
     _each_once(found, str(path), faults)
+    _one_weight(found, str(path), faults)
     if not found and not faults:
         faults.append(Fault(str(path), "", "has no pair", "lines of region, site, rtt_ms"))
     if faults:
@@ -260,3 +261,15 @@ def _each_once(found: list[tuple[int, PairRow]], file: str, faults: list[Fault])
         if first != line:
             problem = f"{show(row.region)} to {show(row.site)} is on line {first} already"
             faults.append(Fault(file, f"line {line}", problem, "each pair once"))
+
+
+def _one_weight(found: list[tuple[int, PairRow]], file: str, faults: list[Fault]) -> None:
+    """A region has one weight, on as many of its lines as you like."""
+    seen: dict[str, tuple[int, float]] = {}
+    for line, row in found:
+        if row.weight is None:
+            continue
+        first, weight = seen.setdefault(row.region, (line, row.weight))
+        if weight != row.weight:
+            problem = f"{row.weight:g} for {show(row.region)}, which has {weight:g} on line {first}"
+            faults.append(Fault(file, f"line {line}, weight", problem, "one weight per region"))

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SIZES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
+LARGEST_MS = 1e7
 MOST_SITES = 1_000
 
 
@@ -228,6 +229,8 @@ def _source(
 
     if not 0 < percentile < 100:
         raise fail(f"percentile {percentile:g}: expected between 0 and 100", ExitCode.USAGE)
+    if allowance is not None and not 0 < allowance < LARGEST_MS:
+        raise fail(f"--allowance {allowance:g}: expected milliseconds above 0", ExitCode.USAGE)
     if tier and tier_mix:
         raise fail("--tier and --tier-mix: say one of them", ExitCode.USAGE)
     mix = {tier: 1.0} if tier else _mix(tier_mix)
@@ -286,6 +289,9 @@ def _wishes(
     for name, value in (("--power", power), ("--power-cap", power_cap)):
         if value is not None and not 0 < value < 1e12:
             raise fail(f"{name} {value:g}: expected kilowatts above 0", ExitCode.USAGE)
+    if backup_within is not None and not 0 < backup_within < LARGEST_MS:
+        message = f"--backup-within {backup_within:g}: expected milliseconds above 0"
+        raise fail(message, ExitCode.USAGE)
     return Wishes(
         objective=Aim(objective.value),
         must_have=tuple(dict.fromkeys(must_have or ())),

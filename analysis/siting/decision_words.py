@@ -49,6 +49,9 @@ def asked(scene: Scene, wishes: Wishes) -> tuple[str, ...]:
     return tuple(found)
 
 
+MOST_NAMES = 10
+
+
 def _count(k: int) -> str:
     return "1 site" if k == 1 else f"{k} sites"
 
@@ -69,10 +72,28 @@ def notes(scene: Scene, wishes: Wishes) -> tuple[str, ...]:
             "Who is answered by which site is given, not chosen. Sites are chosen as if a region "
             "went wholly to the one that answers it most; the mean is that of the shares."
         )
+        found += _unknown_in_steering(scene, wishes)
     if scene.left_out:
         verb = "was" if len(scene.left_out) == 1 else "were"
         found.append(f"{listing(scene.left_out)} {verb} not measured, so no candidate.")
     return tuple(found)
+
+
+def _unknown_in_steering(scene: Scene, wishes: Wishes) -> list[str]:
+    """Names of the routing that fit nothing: what they say is not used."""
+    regions = {row.region.name for row in scene.rows}
+    sites = {*(site.name for site in scene.sites), *scene.left_out}
+    strange = [name for name in wishes.steering if name not in regions]
+    strange += [name for shares in wishes.steering.values() for name in shares if name not in sites]
+    names = list(dict.fromkeys(strange))
+    if not names:
+        return []
+    verb = "is a name" if len(names) == 1 else "are names"
+    some = names[:MOST_NAMES]
+    more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
+    return [
+        f"{', '.join(some)}{more} {verb} of the routing that fit no region or site here: not used."
+    ]
 
 
 def filling_notes(scene: Scene, filling: Filling) -> list[str]:

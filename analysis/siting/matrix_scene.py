@@ -12,6 +12,7 @@ from pathbudget.analysis.siting.scene import Row, Scene, empty_scene, put
 from pathbudget.sites.catalogue import Catalogue, Region, Site
 from pathbudget.sites.pair_files import PairRow
 
+MOST_NAMES = 10
 EXACT = "The matrix gives no intervals: its numbers are taken as exact."
 
 
@@ -52,9 +53,29 @@ def _ends(pair: PairRow) -> tuple[float, float, float]:
     return pair.rtt_ms, low, high
 
 
-def is_exact(pairs: Sequence[PairRow]) -> bool:
-    """Whether no pair says how far it can be trusted."""
-    return all(pair.low_ms is None and pair.high_ms is None for pair in pairs)
+def exact_notes(pairs: Sequence[PairRow]) -> tuple[str, ...]:
+    """What is to be said of pairs that do not say how far they can be trusted."""
+    exact = sum(pair.low_ms is None and pair.high_ms is None for pair in pairs)
+    if not exact:
+        return ()
+    if exact == len(pairs):
+        return (EXACT,)
+    return (f"{exact} of {len(pairs)} pairs give no interval: their numbers are taken as exact.",)
+
+
+def strangers(pairs: Sequence[PairRow], catalogue: Catalogue) -> tuple[str, ...]:
+    """Regions of a matrix that the catalogue does not know, where it knows others."""
+    if not catalogue.regions:
+        return ()
+    weighted = {pair.region for pair in pairs if pair.weight is not None}
+    names = dict.fromkeys(pair.region for pair in pairs)
+    unknown = [name for name in names if name not in catalogue.regions and name not in weighted]
+    if not unknown:
+        return ()
+    some = ", ".join(unknown[:MOST_NAMES])
+    more = f" and {len(unknown) - MOST_NAMES} more" if len(unknown) > MOST_NAMES else ""
+    are = "is" if len(unknown) == 1 else "are"
+    return (f"{some}{more} {are} no region of the catalogue: the weight is 1.",)
 
 
 def _region(name: str, known: Region | None, weight: float | None) -> RegionInfo:

@@ -22,7 +22,8 @@ def given_shares(scene: Scene, wishes: Wishes, columns: Columns) -> Matrix:
     """Share of every row that each chosen site answers (rows x sites).
 
     What sites outside the choice answered goes to the chosen ones in proportion to their shares. A
-    row of which nothing is known for these sites goes to the cheapest of them.
+    row of which nothing is known for these sites goes to the cheapest of them. What a site answers
+    without an upper limit for it is not served.
     """
     shares: Matrix = np.zeros(scene.value.shape)
     chosen = list(columns)
@@ -33,6 +34,7 @@ def given_shares(scene: Scene, wishes: Wishes, columns: Columns) -> Matrix:
         cost = scene.cost[row, chosen]
         if np.isfinite(cost).any():
             shares[row, chosen[int(cost.argmin())]] = 1.0
+    shares[~np.isfinite(scene.cost)] = 0.0
     return shares
 
 
@@ -42,17 +44,16 @@ def steering_effect(scene: Scene, wishes: Wishes, columns: Columns) -> Steering 
         return None
     shares, chosen = given_shares(scene, wishes, columns), list(columns)
     cheapest = scene.cost[:, chosen].min(axis=1)
-    known = np.isfinite(cheapest)
     paid = np.where(shares > 0, scene.cost, 0.0) * shares
-    as_routed = np.where(known, paid.sum(axis=1), 0.0)
-    weights = np.where(known, scene.weights, 0.0)
+    weights = scene.weights * shares.sum(axis=1)
     missed = (shares * (scene.cost > cheapest[:, None] + 1e-9)).sum(axis=1)
     told = steering_shares(scene, wishes)[:, chosen].sum(axis=1) > 0
     served = float(weights.sum())
-    routed = float(weights @ as_routed)
+    routed = float(scene.weights @ paid.sum(axis=1))
+    cheapest = np.where(np.isfinite(cheapest), cheapest, 0.0)
     return Steering(
         value_ms=routed / served if served > 0 and math.isfinite(routed) else None,
-        controlled_ms=float(weights @ np.where(known, cheapest, 0.0)) / served if served else None,
-        misrouted_share=float(weights @ missed),
+        controlled_ms=float(weights @ cheapest) / served if served else None,
+        misrouted_share=float(scene.weights @ missed),
         unseen=tuple(scene.row_name(int(row)) for row in np.flatnonzero(~told)),
     )

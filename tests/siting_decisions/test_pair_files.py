@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pathbudget.analysis.siting.matrix_scene import is_exact, scene_of_matrix
+from pathbudget.analysis.siting.decide import decide
+from pathbudget.analysis.siting.decision_words import notes
+from pathbudget.analysis.siting.matrix_scene import EXACT, exact_notes, scene_of_matrix, strangers
+from pathbudget.analysis.siting.wishes import Wishes
 from pathbudget.probes.errors import ConfigError
 from pathbudget.sites.catalogue import Catalogue, Region, Site
 from pathbudget.sites.pair_files import PairRow, read_matrix, read_steering
@@ -26,7 +29,7 @@ def test_a_matrix_of_pairs(tmp_path: Path) -> None:
     text = "Region;Site;RTT_ms;n;low_ms;high_ms;weight\nlon;ams;12.5;300;12;13;2\nlon;fra;;;;;\n\n"
     pairs = read_matrix(written(tmp_path, "\ufeff" + text))
     assert pairs == (PairRow("lon", "ams", 12.5, 300, 12.0, 13.0, 2.0),)
-    assert not is_exact(pairs)
+    assert exact_notes(pairs) == ()
 
 
 def test_a_square_table_is_a_matrix_too(tmp_path: Path) -> None:
@@ -36,7 +39,7 @@ def test_a_square_table_is_a_matrix_too(tmp_path: Path) -> None:
         ("lon", "fra", 18.0),
         ("ber", "fra", 11.5),
     ]
-    assert is_exact(pairs)
+    assert exact_notes(pairs) == (EXACT,)
 
 
 def test_every_fault_of_a_matrix_is_told_with_its_line(tmp_path: Path) -> None:
@@ -111,3 +114,37 @@ def test_a_catalogue_lends_places_prices_and_weights() -> None:
     assert 3 < scene.floors[0, 0] < 4
     with pytest.raises(ValueError, match="all weights are 0"):
         scene_of_matrix([PairRow("lon", "ams", 12.0, weight=0.0)])
+
+
+def test_a_region_has_one_weight(tmp_path: Path) -> None:
+    path = tmp_path / "weights.csv"
+    path.write_text("region,site,rtt_ms,weight\nr1,a,10,100\nr1,b,30,1\nr2,a,40,2\nr2,b,12,2\n")
+    with pytest.raises(ConfigError) as caught:
+        read_matrix(path)
+    assert 'line 3, weight: 1 for "r1", which has 100 on line 2' in str(caught.value)
+    assert len(caught.value.faults) == 1
+
+
+def test_what_a_matrix_leaves_open_is_told() -> None:
+    pairs = [PairRow("r1", "a", 10.0), PairRow("r2", "a", 12.0, low_ms=11.0, high_ms=13.0)]
+    assert exact_notes(pairs)[0].startswith("1 of 2 pairs give no interval")
+    catalogue = Catalogue(regions={"R1": Region("R1", 51.5, -0.1, weight=60.0)})
+    assert strangers(pairs, Catalogue()) == ()
+    assert strangers(pairs, catalogue)[0].startswith("r1, r2 are no region of the catalogue")
+
+
+def test_names_of_the_routing_that_fit_nothing_are_told() -> None:
+    pairs = [PairRow("r1", "a", 10.0), PairRow("r1", "b", 30.0)]
+    steering = {"r1": {"aa": 0.9, "b": 0.1}, "R2": {"b": 1.0}}
+    told = " ".join(notes(scene_of_matrix(pairs), Wishes(k=1, steering=steering)))
+    assert "R2, aa are names of the routing that fit no region or site here: not used." in told
+
+
+def test_what_is_routed_to_a_site_that_nobody_measured_is_not_served() -> None:
+    pairs = [PairRow("r1", "a", 10.0), PairRow("r2", "a", 40.0), PairRow("r2", "b", 12.0)]
+    steering = {"r1": {"b": 1.0}, "r2": {"b": 1.0}}
+    decision = decide(scene_of_matrix(pairs), Wishes(k=2, steering=steering))
+    assert decision.value == pytest.approx(12.0)
+    assert decision.served_share == pytest.approx(0.5)
+    (without_a,) = [one for one in decision.failover if one.lost_site == "a"]
+    assert without_a.unserved == ("r1",)
