@@ -63,7 +63,7 @@ def gather(
             for span in read_spans(path, gathered.problems):
                 intake.add(span)
     if intake is not None:
-        gathered.spans = intake.result(tokens=tokens)
+        gathered.spans = intake.result(tokens=tokens, missing=gathered.problems.missing)
         gathered.terms += gathered.spans.terms
     if not gathered.terms:
         raise ConfigError(_nothing(paths, gathered))

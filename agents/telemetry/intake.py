@@ -24,6 +24,8 @@ class SpanError(Exception):
 
     def __init__(self, field: str, problem: str, expected: str, kind: str) -> None:
         self.field, self.problem, self.expected, self.kind = field, problem, expected, kind
+        self.trace_id = self.parent_id = ""
+        """Of the span, where that much could be read."""
         super().__init__(f"{field}: {problem}; expected {expected}")
 
 
@@ -35,6 +37,8 @@ class Problems:
     faults: list[Fault] = field(default_factory=list[Fault])
     spans: Counter[str] = field(default_factory=Counter[str])
     """Spans that were left out, by reason."""
+    missing: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """By trace, the spans that had such a one below them."""
     parts: int = 0
     """Larger pieces that cannot be read at all: lines, messages, files."""
     others: Counter[str] = field(default_factory=Counter[str])
@@ -48,6 +52,8 @@ class Problems:
     def span(self, file: str, where: str, error: SpanError) -> None:
         """Note one unusable span."""
         self.spans[error.kind] += 1
+        if error.trace_id:
+            self.missing.setdefault(error.trace_id, set()).add(error.parent_id)
         place = f"{where}.{error.field}" if error.field else where
         self._keep(Fault(file, place, error.problem, error.expected))
 
@@ -82,6 +88,14 @@ class RawSpan:
 def sound(raw: RawSpan, resource: dict[str, Value]) -> Span:
     """The span. Raises SpanError."""
     trace_id = _id(raw.trace_id, "traceId", 16)
+    try:
+        return _of_trace(trace_id, raw, resource)
+    except SpanError as error:
+        error.trace_id, error.parent_id = trace_id, raw.parent_id.hex()
+        raise
+
+
+def _of_trace(trace_id: str, raw: RawSpan, resource: dict[str, Value]) -> Span:
     span_id = _id(raw.span_id, "spanId", 8)
     parent = _id(raw.parent_id, "parentSpanId", 8) if any(raw.parent_id) else ""
     _check_times(raw.start_unix_ns, raw.end_unix_ns)

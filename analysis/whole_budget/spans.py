@@ -6,7 +6,7 @@ spans_calls.py   a call of a model            spans_trace.py  one trace
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,10 +100,17 @@ class Intake:
             return
         trace[span.span_id] = self._node(span)
 
-    def result(self, *, tokens: int = TOKENS) -> SpanTerms:
-        """The terms of all that was taken."""
+    def result(
+        self, *, tokens: int = TOKENS, missing: Mapping[str, Collection[str]] | None = None
+    ) -> SpanTerms:
+        """The terms of all that was taken.
+
+        `missing` has, by trace, the ids of spans that had another one below them which could not
+        be read.
+        """
+        lost = missing or {}
         read = [
-            read_trace(name, nodes, self._table.rules, tokens)
+            read_trace(name, nodes, self._table.rules, tokens, missing=lost.get(name, ()))
             for name, nodes in self._traces.items()
         ]
         read.sort(key=lambda trace: (trace.start, trace.trace_id))

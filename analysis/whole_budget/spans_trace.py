@@ -9,7 +9,7 @@ out; lengths need no common clock.
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathbudget.analysis.whole_budget.intervals_of_time import (
@@ -25,6 +25,7 @@ from pathbudget.analysis.whole_budget.spans_map import MODEL, OUTSIDE, Rule, Sev
 from pathbudget.analysis.whole_budget.terms import TermName
 
 FAILED = math.inf
+DAMAGED = "own time in a trace with an unreadable span"
 Placed = Mapping[str, Sequence[int]]
 """For each term the places of its spans in the order of the trace, rising."""
 OVERLAP = 0.01
@@ -93,9 +94,18 @@ class TraceTerms:
 
 
 def read_trace(
-    trace_id: str, nodes: Mapping[str, Node], rules: Sequence[Rule], tokens: int
+    trace_id: str,
+    nodes: Mapping[str, Node],
+    rules: Sequence[Rule],
+    tokens: int,
+    *,
+    missing: Collection[str] = (),
 ) -> TraceTerms:
-    """The terms of one trace; `nodes` by span id, at least one."""
+    """The terms of one trace; `nodes` by span id, at least one.
+
+    The time of a span that could not be read would count as the own time of those above it, from
+    the one in `missing` on. So that is left out.
+    """
     order, roots, notes = _in_order(nodes)
     scope = tuple(next((n.scope[i] for n in order if n.scope[i]), "") for i in range(3))
     begin = min(node.start for node in order)
@@ -106,7 +116,9 @@ def read_trace(
     placed = _placed(order)
     for name in TermName:
         spans = [(at, node) for at, node in enumerate(order) if node.term == name]
-        if spans:
+        if missing and any(_lacks(order, nodes, at, missing) for at, _ in spans):
+            made.left_out[DAMAGED] += len(spans)
+        elif spans:
             made.values[name] = _plain(order, placed, spans)
             made.used[name] += len(spans)
     calls = [node for node in order if node.term == MODEL]
@@ -114,6 +126,17 @@ def read_trace(
         _call(order, calls, made, tokens)
     _account(order, placed, roots, calls, made)
     return made
+
+
+def _lacks(
+    order: Sequence[Node], nodes: Mapping[str, Node], at: int, missing: Collection[str]
+) -> bool:
+    """Whether a span below may be missing, whose time would count as the own time of this one."""
+    rule = order[at].applied
+    if rule is None or not rule.own:
+        return False
+    within = {order[place].span_id for place in range(at, order[at].last + 1)}
+    return any(parent in within or parent not in nodes for parent in missing)
 
 
 def _in_order(nodes: Mapping[str, Node]) -> tuple[list[Node], list[Node], set[str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -356,3 +357,18 @@ def test_a_file_that_unpacks_to_hundreds_of_mib_of_blanks_is_refused_at_once(
     problems = Problems()
     assert list(read_spans(path, problems)) == []
     assert "begins with a MiB of blanks" in str(problems.faults[0])
+
+
+@pytest.mark.parametrize("form", ["json", "protobuf"])
+def test_the_trace_of_an_unreadable_span_is_known(tmp_path: Path, form: str) -> None:
+    problems = Problems()
+    if form == "json":
+        bad = {"traceId": "01" * 16, "spanId": "02" * 8, "name": "chat", "endTimeUnixNano": "0"}
+        content = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [bad]}]}]}).encode()
+    else:
+        request = trace_service_pb2.ExportTraceServiceRequest()
+        one = request.resource_spans.add().scope_spans.add().spans.add()
+        one.trace_id, one.span_id = b"\x01" * 16, b"\x02" * 8
+        content = request.SerializeToString()
+    assert list(read_spans(write(tmp_path, content), problems)) == []
+    assert problems.missing == {"01" * 16: {""}}

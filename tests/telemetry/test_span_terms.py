@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pathbudget.analysis.whole_budget.groups import joined
 from pathbudget.analysis.whole_budget.intervals_of_time import length, moved_inside, without
-from pathbudget.analysis.whole_budget.spans import SpanTerms, terms_of
-from pathbudget.analysis.whole_budget.spans_map import parse_span_map
+from pathbudget.analysis.whole_budget.spans import Intake, SpanTerms, terms_of
+from pathbudget.analysis.whole_budget.spans_map import default_map, parse_span_map
 from pathbudget.analysis.whole_budget.spans_model import Span, SpanEvent, SpanKind
 from pathbudget.analysis.whole_budget.spans_trace import Node
 from pathbudget.analysis.whole_budget.terms import TermName, TermSource
@@ -60,6 +60,17 @@ def test_what_no_rule_fits_below_a_gateway_is_the_gateways_own(span: MakeSpan) -
     found = terms_of(spans)
     assert ms_of(found) == {TermName.GATEWAY: [70.0], TermName.RETRIEVAL: [30.0]}
     assert found.left_out == {"counts as the own time of a span of a term": 1}
+
+
+def test_the_time_of_a_span_that_cannot_be_read_is_nobodys_own(span: MakeSpan) -> None:
+    """The model's call is missing: the gateway would have its time."""
+    spans = [span("gateway", "", 0, 100), span("retrieve", "gateway", 10, 40)]
+    intake = Intake(default_map())
+    for one in spans:
+        intake.add(one)
+    found = intake.result(missing={spans[0].trace_id: {spans[0].span_id}})
+    assert ms_of(found) == {TermName.RETRIEVAL: [30.0]}
+    assert found.left_out == {"own time in a trace with an unreadable span": 1}
 
 
 def test_parallel_and_later_spans_of_one_term_are_one_term(span: MakeSpan) -> None:
