@@ -7,6 +7,7 @@ import typer
 
 from pathbudget.agents.cli.wording import harmless, in_a_line
 from pathbudget.analysis.report.words import bare_ms, figure, interval, ms, percentile, share
+from pathbudget.analysis.whole_budget.reasons import lost_words
 from pathbudget.analysis.whole_budget.results import (
     Combination,
     Deadline,
@@ -106,7 +107,8 @@ def _sentences(budget: WholeBudget) -> Iterable[str]:
 
 
 def _breach(budget: WholeBudget) -> str:
-    failing = f", {share(budget.failing)} because they fail" if budget.failing else ""
+    lost = lost_words((term.name, term.origin) for term in budget.terms if term.losses)
+    failing = f", {share(budget.failing)} because they {lost}" if budget.failing else ""
     ends = f"{share(budget.breach_low)} to {share(budget.breach_high)}"
     return f"Above the target: {share(budget.breach)} of the requests ({ends}){failing}."
 

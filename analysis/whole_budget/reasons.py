@@ -1,19 +1,24 @@
 """The verdict on a whole budget, and the sentences that say why."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pathbudget.analysis.quantiles import Estimate, fewest_samples
-from pathbudget.analysis.report.words import counted
+from pathbudget.analysis.report.words import counted, listed
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.whole_budget.groups import NETWORK
 from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeTerm, WholeVerdict
-from pathbudget.analysis.whole_budget.terms import TermSource
+from pathbudget.analysis.whole_budget.terms import Term, TermSource
 
 JOINED = " terms joined by request"
 """What several are called, after their number."""
+
+QUANTILES = "quantiles "
+"""How the origin of a term reads that is told by quantiles (`term_shapes`)."""
 
 CLEARLY = 1.05
 """Leverage from which a term is worth naming: a shift of any term has 1."""
@@ -88,8 +93,8 @@ def _above(asked: Judged) -> str:
     target = f"the target of {asked.request.tier.target_ms:g} ms"
     if math.isinf(low):
         return (
-            f"{_label(asked)} has no limit: {asked.failing:.1%} of the requests fail, more than "
-            "it can bear."
+            f"{_label(asked)} has no limit: {asked.failing:.1%} of the requests "
+            f"{_fail(asked.request.selection.terms)}, more than it can bear."
         )
     if not asked.estimate.n:
         return f"{value:,.2f} ms are above {target}."
@@ -114,8 +119,8 @@ def _open(asked: Judged) -> str:
                 f"{needed} are needed ({_interval(asked)})."
             )
         return (
-            f"{_label(asked)} has no upper limit: {asked.failing:.1%} of the requests fail "
-            f"({_interval(asked)})."
+            f"{_label(asked)} has no upper limit: {asked.failing:.1%} of the requests "
+            f"{_fail(asked.request.selection.terms)} ({_interval(asked)})."
         )
     ends = f"{estimate.low / NS_PER_MS:,.2f} to {estimate.high / NS_PER_MS:,.2f} ms"
     if asked.combine is Combine.BOUND:
@@ -168,6 +173,24 @@ def first_to_fix(terms: Sequence[WholeTerm], density: float = 0.0) -> WholeTerm 
     return able[0] if len(able) == 1 else None
 
 
+def _fail(terms: Sequence[Term]) -> str:
+    lost = [(term.name, term.origin) for term in terms if np.isinf(term.values_ns).any()]
+    return lost_words(lost)
+
+
+def lost_words(lost: Iterable[tuple[str, str]]) -> str:
+    """What is the matter with requests without a time; terms that have some, with their origin.
+
+    Of a term that is told by quantiles nothing is known beyond the largest of them.
+    """
+    lost = list(lost)
+    untold = [name for name, origin in lost if QUANTILES in origin]
+    if not untold:
+        return "fail"
+    beyond = f"lie beyond the largest quantile that {listed(untold)} states"
+    return beyond if len(untold) == len(lost) else f"fail or {beyond}"
+
+
 def first_name(terms: Sequence[WholeTerm], first: WholeTerm) -> str:
     """Its name; ``network`` where both ways of a round trip are worth the same."""
     same = {term.name for term in terms if math.isclose(term.leverage, first.leverage)}
@@ -180,6 +203,8 @@ def fix_reason(
     """Why that term goes first; or why none does."""
     if first is None:
         failing = max(terms, key=lambda term: term.losses / max(1, term.n))
+        if failing.losses and QUANTILES in failing.origin:
+            return f"nothing is known of {failing.name} beyond its largest quantile: state more."
         if failing.losses:
             return f"{failing.name} fails in {failing.losses} of {failing.n} requests."
         return "a millisecond of one term is worth about one of any other."
