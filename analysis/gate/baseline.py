@@ -4,12 +4,14 @@ It holds every network line with its interval, so that another policy can be com
 and the definitions that the lines rest on. Numbers of other definitions are not compared at all.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from pathbudget.analysis.gate.checks import Numbers, Subject
 from pathbudget.analysis.gate.quantities import all_quantities
+from pathbudget.analysis.gate.subject_words import subject_words
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.results import Evaluation, Objective, Result, TierInfo
 from pathbudget.probes.errors import ConfigError, Fault
@@ -106,9 +108,27 @@ def parse_baseline(content: bytes, file: str = "baseline") -> Baseline:
         problem = f"has schema version {head.pathbudget_baseline}"
         raise refusal(file, "pathbudget_baseline", problem, f"version {BASELINE_SCHEMA_VERSION}")
     try:
-        return msgspec.json.decode(content, type=Baseline)
+        baseline = msgspec.json.decode(content, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refusal(file, "", f"is damaged: {error}", NO_BASELINE) from None
+    if faults := list(_contradictions(baseline, file)):
+        raise ConfigError(faults)
+    return baseline
+
+
+def _contradictions(baseline: Baseline, file: str) -> Iterator[Fault]:
+    """Entries that no run writes: an interval without its value, and a line that is there twice."""
+    seen: set[Subject] = set()
+    for place, one in enumerate(baseline.kept):
+        numbers, where = one.numbers, f"kept[{place}] ({subject_words(one.subject)})"
+        ends = (numbers.low_ms, numbers.value_ms, numbers.high_ms)
+        low, value, high = (math.inf if end is None else end for end in ends)
+        if not low <= value <= high:
+            problem = "the value is outside its interval"
+            yield Fault(file, where, problem, "low_ms <= value_ms <= high_ms; null is no limit")
+        if one.subject in seen:
+            yield Fault(file, where, "stands there twice", "each line once")
+        seen.add(one.subject)
 
 
 class _Head(Result, frozen=True):

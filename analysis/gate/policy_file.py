@@ -150,8 +150,11 @@ def _allowances(entry: Entry) -> dict[str, float]:
         percentile = _percentile_of(word)
         if percentile is None:
             entry.fault(f"allowances_ms.{word}", f"{show(word)} is no percentile", 'one like "p95"')
+        elif (usual := f"p{percentile:g}") in found:
+            problem = f"a second allowance of {usual}"
+            entry.fault(f"allowances_ms.{word}", problem, "each percentile once")
         else:
-            found[f"p{percentile:g}"] = value
+            found[usual] = value
     return found
 
 

@@ -148,3 +148,17 @@ def test_the_file_can_be_read_by_others(evaluation: Evaluation) -> None:
     content = json.loads(render_baseline(baseline_of(evaluation)))
     assert content["pathbudget_baseline"] == 1
     assert {one["tier"] for one in content["choices"]} == {"voice-ai", "chat", "rag"}
+
+
+def test_entries_that_no_run_writes_are_refused_with_their_place() -> None:
+    sound = msgspec.json.decode(render_baseline(baseline_of(make_of_lines([make_line()]), ())))
+    (one,) = sound["kept"]
+    twice = {**sound, "kept": [one, one]}
+    outside = {**one, "numbers": {**one["numbers"], "low_ms": 1e6}}
+    for content, told in (
+        (twice, "stands there twice"),
+        ({**sound, "kept": [outside]}, "the value is outside its interval"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            parse_baseline(msgspec.json.encode(content))
+    parse_baseline(msgspec.json.encode(sound))

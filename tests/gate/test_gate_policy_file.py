@@ -89,6 +89,7 @@ def test_an_empty_file_is_the_gate_without_a_file() -> None:
         ("[tier.x]\nallowance_ms = 0", "line 2, tier.x.allowance_ms: 0 is out of range"),
         ("[tier.x]\nallowances_ms = {x5 = 1}", 'line 2, tier.x.allowances_ms.x5: "x5" is no perc'),
         ("[tier.x]\nallowances_ms = {p100 = 1}", '"p100" is no percentile'),
+        ('[tier.x]\nallowances_ms = {p95 = 40, "p95.0" = 30}', "a second allowance of p95"),
         ("tier = 3", "3 is no table"),
         ("schema = 2", "line 1, schema: 2 is not known"),
         ('sites = "al"', 'expected "all" (did you mean that?)'),
