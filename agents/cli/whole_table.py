@@ -7,7 +7,7 @@ import typer
 
 from pathbudget.agents.cli.wording import harmless, in_a_line
 from pathbudget.analysis.report.words import bare_ms, figure, interval, ms, percentile, share
-from pathbudget.analysis.whole_budget.reasons import lost_words
+from pathbudget.analysis.whole_budget.lost_words import lost_words
 from pathbudget.analysis.whole_budget.results import (
     Combination,
     Deadline,

@@ -17,10 +17,10 @@ from pathbudget.analysis.siting.first import Swaps
 from pathbudget.analysis.siting.interchange import Enough, Interchange
 from pathbudget.analysis.siting.judge import Indices, Worth, needed
 from pathbudget.analysis.siting.lagrange import MEMORY
-from pathbudget.analysis.siting.quiet import silent_solver
 from pathbudget.analysis.siting.room import fitted, without_capacities
 from pathbudget.analysis.siting.run import EQUAL, Run
 from pathbudget.analysis.siting.vocabulary import Matrix
+from pathbudget.probes.silence import nothing_printed
 
 STEPS = 2000
 PATIENCE = 40
@@ -193,7 +193,7 @@ def split_assignment(cost: Matrix, demand: Matrix, room: Matrix) -> Matrix | Non
     most = np.minimum(room, demand.sum())
     solve: Any = optimize.linprog  # its types know no sparse matrices
     ones = np.ones(len(cost))
-    with silent_solver():
+    with nothing_printed():
         solved = solve(cost[row, column], A_ub=load, b_ub=most, A_eq=once, b_eq=ones, bounds=(0, 1))
     if solved.x is None or solved.status != 0:
         return None

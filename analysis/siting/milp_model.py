@@ -8,8 +8,8 @@ import numpy as np
 from scipy import optimize, sparse
 
 from pathbudget.analysis.siting.judge import Indices
-from pathbudget.analysis.siting.quiet import silent_solver
 from pathbudget.analysis.siting.vocabulary import Matrix
+from pathbudget.probes.silence import nothing_printed
 
 TIE = 1e-6
 """Objectives closer than this, relative to their size, are equal."""
@@ -67,7 +67,7 @@ class Model:
             options: Any = {"mip_rel_gap": 0.0, "presolve": presolve}
             if seconds is not None:
                 options["time_limit"] = max(0.05, seconds)
-            with silent_solver():
+            with nothing_printed():
                 result = optimize.milp(
                     objective,
                     integrality=np.concatenate(self.whole),

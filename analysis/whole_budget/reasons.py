@@ -1,24 +1,22 @@
 """The verdict on a whole budget, and the sentences that say why."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pathbudget.analysis.quantiles import Estimate, fewest_samples
-from pathbudget.analysis.report.words import counted, listed
+from pathbudget.analysis.report.words import counted
 from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.whole_budget.groups import NETWORK
+from pathbudget.analysis.whole_budget.lost_words import QUANTILES, lost_words
 from pathbudget.analysis.whole_budget.question import Request
 from pathbudget.analysis.whole_budget.results import Combine, WholeTerm, WholeVerdict
 from pathbudget.analysis.whole_budget.terms import Term, TermSource
 
 JOINED = " terms joined by request"
 """What several are called, after their number."""
-
-QUANTILES = "quantiles "
-"""How the origin of a term reads that is told by quantiles (`term_shapes`)."""
 
 CLEARLY = 1.05
 """Leverage from which a term is worth naming: a shift of any term has 1."""
@@ -176,19 +174,6 @@ def first_to_fix(terms: Sequence[WholeTerm], density: float = 0.0) -> WholeTerm 
 def _fail(terms: Sequence[Term]) -> str:
     lost = [(term.name, term.origin) for term in terms if np.isinf(term.values_ns).any()]
     return lost_words(lost)
-
-
-def lost_words(lost: Iterable[tuple[str, str]]) -> str:
-    """What is the matter with requests without a time; terms that have some, with their origin.
-
-    Of a term that is told by quantiles nothing is known beyond the largest of them.
-    """
-    lost = list(lost)
-    untold = [name for name, origin in lost if QUANTILES in origin]
-    if not untold:
-        return "fail"
-    beyond = f"lie beyond the largest quantile that {listed(untold)} states"
-    return beyond if len(untold) == len(lost) else f"fail or {beyond}"
 
 
 def first_name(terms: Sequence[WholeTerm], first: WholeTerm) -> str:

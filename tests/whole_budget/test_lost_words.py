@@ -2,7 +2,7 @@
 
 import pytest
 
-from pathbudget.analysis.whole_budget.reasons import lost_words
+from pathbudget.analysis.whole_budget.lost_words import lost_words
 
 TOLD = ("ttft", "terms.toml: quantiles p50, p95 of 2000 requests")
 TRACED = ("gateway_and_auth", "traces")

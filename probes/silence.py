@@ -1,4 +1,7 @@
-"""HiGHS prints a line here and there whatever it is told, where results of a command go: not so."""
+"""Libraries of C print a line here and there, whatever they are told, among results of a command.
+
+HiGHS does so, and no option of it helps.
+"""
 
 import contextlib
 import ctypes
@@ -12,10 +15,10 @@ _alone = threading.Lock()
 
 
 @contextlib.contextmanager
-def silent_solver() -> Iterator[None]:
-    """What the solver's own code prints is dropped.
+def nothing_printed() -> Iterator[None]:
+    """What is printed meanwhile is dropped.
 
-    Standard output is one for the whole process: what other threads print meanwhile is dropped too.
+    Standard output is one for the whole process, so that goes for what other threads print too.
     """
     with _alone:
         with contextlib.suppress(AttributeError, ValueError, OSError):
