@@ -8,14 +8,14 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 STANDARD_OUTPUT = 1
 _alone = threading.Lock()
 
 
 @contextlib.contextmanager
-def nothing_printed() -> Iterator[None]:
+def nothing_printed() -> Generator[None]:
     """What is printed meanwhile is dropped.
 
     Standard output is one for the whole process, so that goes for what other threads print too.
