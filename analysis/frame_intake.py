@@ -145,8 +145,9 @@ def _completed(samples: pd.DataFrame) -> pd.DataFrame:
         for name, instead in ((one, other), (other, one)):
             if name not in whole.columns:
                 whole[name] = whole[instead]
-            if whole[name].isna().any():
-                raise FrameError(f"{name}: row {first_row(whole[name].isna())} has no name")
+            nameless = whole[name].isna() | (whole[name] == "").fillna(value=False)
+            if nameless.any():
+                raise FrameError(f"{name}: row {first_row(nameless)} has no name")
     defaults = {"probe": "frame", "campaign": "", "network": "", "address": "",
                 "clock_source": str(ClockSource.FOREIGN)}  # fmt: skip
     for name, value in defaults.items():

@@ -26,6 +26,7 @@ from pathbudget.analysis.results import (
 )
 from pathbudget.analysis.routes.model import Estimate, PathSeries, Window
 from pathbudget.analysis.routes.route_report import RouteReport
+from pathbudget.analysis.summary import PERCENTILES
 from pathbudget.analysis.whole_budget.results import WholeBudget, WholeTerm
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -69,15 +70,16 @@ def summaries_frame(evaluation: Evaluation) -> pd.DataFrame:
     p95_high_ms. Curves and counts by word are left to the report.
     """
     frame = _frame(evaluation.summaries, Summary)
-    percentiles = sorted({q.percentile for one in evaluation.summaries for q in one.quantiles})
+    found = {q.percentile for one in evaluation.summaries for q in one.quantiles}
+    percentiles = sorted({*PERCENTILES, *found})
     for percentile in percentiles:
-        found = [
+        quantiles = [
             next((q for q in one.quantiles if q.percentile == percentile), None)
             for one in evaluation.summaries
         ]
         for ending, field in (("ms", "value_ms"), ("low_ms", "low_ms"), ("high_ms", "high_ms")):
             frame[f"p{percentile:g}_{ending}"] = np.array(
-                [np.nan if q is None else _bound(getattr(q, field)) for q in found],
+                [np.nan if q is None else _bound(getattr(q, field)) for q in quantiles],
                 dtype=np.float64,
             )
     return frame

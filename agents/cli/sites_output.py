@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pathbudget.agents.cli import sites_cells as cells
+from pathbudget.agents.cli.exits import tell
 from pathbudget.agents.cli.wording import harmless
 from pathbudget.analysis.report.words import listed, share
 from pathbudget.analysis.siting.decision import Decision, FrontierPoint, LossOf, Served
@@ -22,6 +23,7 @@ def print_sweep(answer: Sweep, kind: str, *, notes: Sequence[str]) -> None:
     if kind == "json":
         cells.print_json({**msgspec.to_builtins(answer), "source_notes": list(notes)})
     elif kind == "csv":
+        _tell_clashes(answer.shown)
         cells.print_csv(
             [
                 "region",
@@ -94,6 +96,7 @@ def print_failover(decision: Decision, kind: str, *, notes: Sequence[str]) -> No
         cells.print_json({**msgspec.to_builtins(decision), "source_notes": list(notes)})
         return
     if kind == "csv":
+        _tell_clashes(decision)
         cells.print_csv(
             [
                 "lost_site",
@@ -141,6 +144,7 @@ def print_measure_next(decision: Decision, kind: str, *, notes: Sequence[str]) -
         cells.print_json({**msgspec.to_builtins(decision), "source_notes": list(notes)})
     elif kind == "csv":
         columns = ["region", "site", "measured", "samples", "reduction", "per_sample"]
+        _tell_clashes(decision)
         cells.print_csv(columns, [[getattr(one, name) for name in columns] for one in found])
     elif not _impossible(decision) and robust is not None:
         cells.show(f"{listed(decision.sites)}: expected regret {_regret(robust, decision.unit)}")
@@ -384,6 +388,12 @@ def _loss_sentence(decision: Decision, lost: LossOf) -> str:
             f", {share(lost.unserved_share)} of the traffic not served ({listed(lost.unserved)})"
         )
     return text + "."
+
+
+def _tell_clashes(decision: Decision) -> None:
+    """Why a table is empty, beside it."""
+    for text in () if decision.sites else decision.clashes or ("There is no choice.",):
+        tell(text)
 
 
 def _impossible(decision: Decision) -> bool:

@@ -157,6 +157,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "sent_unix_ns: row 0 is 1772323200; nanoseconds since 1970",
     ),
     "no name": ({"site": ["fra", None, "fra"]}, "site: row 1 has no name"),
+    "empty name": ({"site": ["fra", "fra", ""]}, "site: row 2 has no name"),
     "a typing error": ({"addres_": ["192.0.2.1"] * 3}, "addres_: unknown column; is it address?"),
     "a stranger": ({"hour": [1, 2, 3]}, 'hour: unknown column; drop it, or say extra="ignore"'),
     "a timedelta": (

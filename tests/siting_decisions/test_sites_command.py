@@ -77,6 +77,22 @@ def test_json_and_csv_say_the_same(matrix: str) -> None:
     }
 
 
+def test_an_empty_table_says_why_beside_it(matrix: str) -> None:
+    for command in ("choose", "failover", "measure-next"):
+        result = run(command, matrix, "--k", "9", "--format", "csv")
+        assert result.exit_code == 1
+        assert len(result.stdout.splitlines()) == 1
+        assert "9 sites" in result.stderr or "9 of" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--allowance", "--backup-within"])
+def test_limits_are_times(matrix: str, option: str) -> None:
+    for value in ("-3", "0", "nan", "inf"):
+        result = run("choose", matrix, "--k", "2", "--backup", "1", option, value)
+        assert result.exit_code == 2, value
+        assert f"{option} {value}: expected milliseconds above 0" in result.stderr
+
+
 def test_a_clash_ends_with_1_and_says_why(matrix: str) -> None:
     result = run("choose", matrix, "--k", "2", "--must-have", "ams", "--must-not", "ams")
     assert result.exit_code == 1
