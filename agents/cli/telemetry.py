@@ -187,6 +187,9 @@ def _write(path: Path, gathered: "Gathered") -> None:
     from pathbudget.agents.cli.outputs import write_whole
     from pathbudget.analysis.whole_budget.term_output import as_csv, as_toml
 
-    text = as_csv(gathered.terms) if path.suffix.lower() == ".csv" else as_toml(gathered.terms)
+    try:
+        text = as_csv(gathered.terms) if path.suffix.lower() == ".csv" else as_toml(gathered.terms)
+    except ValueError as error:
+        raise fail(f"{path}: {error}: name it .toml", ExitCode.USAGE) from None
     write_whole(path, text.encode())
     tell(f"{path}: {sum(len(term.values_ns) for term in gathered.terms):,} values")

@@ -14,11 +14,16 @@ COLUMNS = ("term", "value_ms", "request", "time", "region", "site", "tier")
 
 
 def as_csv(terms: Iterable[Term]) -> str:
-    """One row per request and term; a failure is the word ``failed``."""
+    """One row per request and term; a failure is the word ``failed``.
+
+    Raises ValueError for a term that is stated as a distribution: rows hold samples.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for term in terms:
+        if term.stated:
+            raise ValueError(f"{term.name} is stated as a distribution, and rows are samples")
         scope = term.scope
         for value, request, time in _rows(term):
             shown = "failed" if math.isinf(value) else repr(value / MILLISECOND)
@@ -27,13 +32,18 @@ def as_csv(terms: Iterable[Term]) -> str:
 
 
 def as_toml(terms: Iterable[Term]) -> str:
-    """One ``[[term]]`` table per term, with its samples in the order of the requests."""
+    """One ``[[term]]`` table per term, with its samples in the order of the requests, or the
+    distribution as it was stated.
+    """
     parts: list[str] = []
     for term in terms:
-        rows = list(_rows(term))
         lines = ["[[term]]", f"name = {_quoted(term.name)}"]
         places = [(key, getattr(term.scope, key)) for key in ("region", "site", "tier")]
         lines += [f"{key} = {_quoted(word)}" for key, word in places if word]
+        if term.stated:
+            parts.append("\n".join((*lines, *term.stated)) + "\n")
+            continue
+        rows = list(_rows(term))
         shown = ["inf" if math.isinf(value) else repr(value / MILLISECOND) for value, _, _ in rows]
         lines.append(f"samples_ms = [{', '.join(shown)}]")
         if term.requests:

@@ -10,6 +10,7 @@ A name with parameters is an assumption, or a fit: with ``n`` it is worth that m
 without it is taken as exactly known.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -42,6 +43,8 @@ class Shape:
     values_ns: Values
     n_effective: float
     description: str
+    stated: tuple[str, ...] = ()
+    """The lines of the file that say so, to be written again."""
 
 
 def shape_of(entry: Entry, form: str) -> Shape | None:
@@ -62,7 +65,8 @@ def shape_of(entry: Entry, form: str) -> Shape | None:
         return None
     worth = math.inf if n is None else float(n)
     told = ", ".join(f"{key} {value}" for key, value in table.items())
-    return Shape(_with_failures(values * MILLISECOND, failed), worth, f"{form}, {told}")
+    stated = _stated(entry, form, inner)
+    return Shape(_with_failures(values * MILLISECOND, failed), worth, f"{form}, {told}", stated)
 
 
 def quantile_shape(told: Entry, entry: Entry) -> Shape | None:
@@ -77,7 +81,9 @@ def quantile_shape(told: Entry, entry: Entry) -> Shape | None:
     last = np.ceil(shares * PARTS - 1e-6)  # rank of each quantile, as `empirical_quantile` has it
     values = times[np.searchsorted(last, np.arange(1, PARTS + 1), side="left")] * MILLISECOND
     named = ", ".join(_percent(share) for share in points)
-    return Shape(_with_failures(values, failed), float(n), f"quantiles {named} of {n} requests")
+    description = f"quantiles {named} of {n} requests"
+    stated = _stated(entry, "quantiles_ms", told)
+    return Shape(_with_failures(values, failed), float(n), description, stated)
 
 
 def quantile_points(told: Entry) -> Mapping[float, float]:
@@ -111,6 +117,15 @@ def share_of(key: str) -> float | None:
     found = QUANTILE.fullmatch(key)
     share = float(found[1].replace("_", ".")) / 100 if found else 0.0
     return round(share, 9) if share > 0 else None
+
+
+def _stated(entry: Entry, form: str, told: Entry) -> tuple[str, ...]:
+    inner = ", ".join(f"{json.dumps(key)} = {json.dumps(told.values[key])}" for key in told.values)
+    others = [key for key in ("n", "failed") if key in entry.values]
+    return (
+        f"{form} = {{ {inner} }}",
+        *(f"{key} = {json.dumps(entry.values[key])}" for key in others),
+    )
 
 
 def _percent(share: float) -> str:

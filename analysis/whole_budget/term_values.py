@@ -111,7 +111,13 @@ class Reader:
         if shape is not None:
             origin = f"{self.file}: {shape.description}"
             return Term(
-                name, TermSource.FILE, shape.values_ns, shape.n_effective, (), origin, scope
+                name,
+                TermSource.FILE,
+                shape.values_ns,
+                shape.n_effective,
+                origin=origin,
+                scope=scope,
+                stated=shape.stated,
             )
         rows = self._samples[scope, name].rows
         timed = all(row.unix_ns is not None for row in rows)

@@ -75,6 +75,8 @@ class Term:
     scope: Scope = Scope()
     sent_unix_ns: tuple[int, ...] = field(default=(), repr=False)
     """Parallel to `values_ns`, where known: for block lengths and busy hours."""
+    stated: tuple[str, ...] = field(default=(), repr=False)
+    """Of a distribution that a file states: its lines, from which the values were made."""
     track: Track | None = field(default=None, repr=False)
     """When and from which vantage each was sent, in order of time; of our own probes."""
 

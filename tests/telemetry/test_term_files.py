@@ -210,6 +210,25 @@ def test_terms_come_back_from_what_is_written(write: Any, suffix: str) -> None:
     assert plain.requests == ()
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        'quantiles_ms = { p50 = 40, "p99.9" = 90.5, max = 240 }\nn = 2000\nfailed = 0.01',
+        "lognormal = { median_ms = 12, p95_ms = 30 }\nn = 400",
+        "exponential = { mean_ms = 12, least_ms = 2 }",
+        "constant = { value_ms = 7 }\nfailed = 0.1",
+    ],
+)
+def test_a_stated_distribution_is_written_as_it_was_stated(stated: str) -> None:
+    given = one(stated + "\n")
+    (back,) = parse_terms(as_toml([given]).encode(), "x.toml", ".toml")
+    assert back.values_ns.tolist() == given.values_ns.tolist()
+    assert back.n_effective == given.n_effective
+    assert back.stated == given.stated
+    with pytest.raises(ValueError, match="rows are samples"):
+        as_csv([given])
+
+
 SERVICES = ("anyscale_70b", "bedrock_13b", "bedrock_70b", "fireworks_7b", "lepton_7b",
             "replicate_70b", "replicate_7b", "together_70b")  # fmt: skip
 
