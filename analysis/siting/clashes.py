@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathbudget.analysis.siting.scene import Scene
-from pathbudget.analysis.siting.vocabulary import Clash, Conflict
+from pathbudget.analysis.siting.vocabulary import Aim, Clash, Conflict
 from pathbudget.analysis.siting.wishes import Wishes, capacities_of
 from pathbudget.analysis.siting.words import listing
 
@@ -39,12 +39,17 @@ def _named(scene: Scene, wishes: Wishes, code: Clash, parts: Sequence[Conflict])
         Clash.PRICE_CAP: f"at most {wishes.budget or 0:,.10g} per month",
         Clash.POWER_CAP: f"at most {wishes.power_cap_kw or 0:,.10g} kW together",
         Clash.CAPACITY: _capacity(scene, wishes),
-        Clash.SERVE: f"{regions} must be served",
+        Clash.SERVE: f"{regions} must be served{_limit(wishes)}",
         Clash.BACKUP: f"{regions} must have {_further(wishes)}",
         Clash.SURVIVE: f"{regions} must be served after the loss of any one site",
         Clash.FORBIDDEN: "a choice other than those already named",
     }
     return sayings[code]
+
+
+def _limit(wishes: Wishes) -> str:
+    """Covering serves only what is within the allowance."""
+    return " within the allowance" if wishes.objective is Aim.COVERING else ""
 
 
 def _further(wishes: Wishes) -> str:

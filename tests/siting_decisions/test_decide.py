@@ -153,7 +153,13 @@ def test_a_region_that_cannot_be_served_is_named(scene_of_table: Build) -> None:
     said = clash(scene, Wishes(k=1, serve_all=True))
     assert "x" in said
     assert "y" in said
-    assert "must be served" in said
+    assert "must be served." in said
+
+
+def test_covering_everybody_is_about_the_allowance(scene_of_table: Build) -> None:
+    scene = scene_of_table({"r0": {"a": 10.0}, "r1": {"a": 40.0}}, allowance=30.0)
+    said = clash(scene, Wishes(k=1, objective=Aim.COVERING, serve_all=True))
+    assert "r1 must be served within the allowance" in said
 
 
 def test_names_and_numbers_that_are_not_there_are_refused(line_of_sites: Scene) -> None:
