@@ -5,15 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from pathbudget.agents.cli import sites_cells as cells
+from pathbudget.agents.cli import sites_sentences as sentences
 from pathbudget.agents.cli.exits import tell
 from pathbudget.agents.cli.wording import harmless
 from pathbudget.analysis.report.words import listed, share
 from pathbudget.analysis.siting.decision import Decision, FrontierPoint, LossOf, Served
 from pathbudget.analysis.siting.decision_results import Robustness
 from pathbudget.analysis.siting.sweep import Sweep
-
-GUESS = "~"
-"""Stands before every number that a model filled in."""
 
 MOST_ROWS = 40
 
@@ -80,10 +78,10 @@ def print_frontier(
         table.add_row(
             "*" if point.efficient else "",
             listed(point.sites),
-            _marked(point, "share" if objective == "covering" else "ms"),
+            sentences.marked(point, "share" if objective == "covering" else "ms"),
             cells.amount(point.price_per_month),
             share(point.served_share),
-            _proof(point.proved, point.gap),
+            sentences.proof(point.proved, point.gap),
         )
     cells.show(table)
     cells.show("* no other point is as good and cheaper, or as cheap and better.")
@@ -130,7 +128,9 @@ def print_failover(decision: Decision, kind: str, *, notes: Sequence[str]) -> No
         return
     if _impossible(decision):
         return
-    cells.show(f"{listed(decision.sites)}: {_marked(decision, decision.unit)} with all sites up")
+    cells.show(
+        f"{listed(decision.sites)}: {sentences.marked(decision, decision.unit)} with all sites up"
+    )
     for lost in decision.failover:
         _print_loss(decision, lost)
     cells.print_notes([*decision.notes, *notes])
@@ -157,9 +157,9 @@ def _print_decision(answer: Sweep, notes: Sequence[str]) -> None:
     cells.show("Asked: " + "; ".join(decision.asked) + ".")
     if _impossible(decision):
         return
-    value = _marked(decision, decision.unit)
-    cells.show(f"Take {listed(decision.sites)}: {value}{_of(decision)}.{_guessed(decision)}")
-    cells.show(_proof_sentence(decision))
+    value = sentences.marked(decision, decision.unit) + sentences.of_what(decision)
+    cells.show(f"Take {listed(decision.sites)}: {value}.{sentences.guessed(decision)}")
+    cells.show(sentences.proof_sentence(decision))
     _print_costs(decision)
     if decision.next_best_sites:
         margin = (
@@ -174,45 +174,9 @@ def _print_decision(answer: Sweep, notes: Sequence[str]) -> None:
     _print_facts(decision)
     _print_assignments(decision.assignments)
     for lost in decision.failover if len(decision.sites) > 1 else ():
-        cells.show(_loss_sentence(decision, lost))
+        cells.show(sentences.loss_sentence(decision, lost))
     _print_robustness(decision)
     cells.print_notes([*decision.notes, *notes])
-
-
-def _of(decision: Decision) -> str:
-    words = {"p-median": "mean over the traffic", "p-center": "the region that is worst off"}
-    what = words.get(decision.objective, "of the traffic within the allowance")
-    if decision.within_share is not None:
-        what += f" and with its backups ({share(decision.within_share)} within it at all)"
-    if decision.unit == "share" or decision.served_share > 1 - 1e-9:
-        return f" {what}" if decision.unit == "share" else f", {what}"
-    return f", {what} served ({share(decision.served_share)})"
-
-
-def _marked(one: Decision | LossOf | FrontierPoint, unit: str) -> str:
-    """A value, marked where any of its traffic is served by a filled pair."""
-    return (GUESS if one.filled_share > 0 else "") + cells.figure(one.value, unit)
-
-
-def _guessed(decision: Decision) -> str:
-    part = decision.filled_share
-    return f" Filled pairs (~) serve {share(part)} of it." if part > 0 else ""
-
-
-def _proof_sentence(decision: Decision) -> str:
-    if decision.method.startswith("least mean"):
-        if decision.proved:
-            return "Of all choices that keep the constraints it has the least mean over the draws."
-        return "It has the least mean over the draws of the choices looked at: no proof."
-    if decision.proved:
-        return "Proved: no choice that keeps the constraints does better."
-    if decision.gap is None:
-        return "Not proved within the time, and no bound is known (--seconds)."
-    return f"Not proved within the time: no choice is better by more than {decision.gap:.2%}."
-
-
-def _proof(proved: bool, gap: float | None) -> str:
-    return "proved" if proved else "no bound" if gap is None else f"gap {gap:.1%}"
 
 
 def _print_costs(decision: Decision) -> None:
@@ -250,7 +214,7 @@ def _print_sizes(answer: Sweep) -> None:
         table.add_row(
             "any" if one.k is None else str(one.k),
             listed(one.sites) if one.sites else "no choice keeps the constraints",
-            _marked(one, one.unit) if one.sites else cells.UNKNOWN,
+            sentences.marked(one, one.unit) if one.sites else cells.UNKNOWN,
             cells.amount(one.price_per_month),
             share(one.served_share) if one.sites else cells.UNKNOWN,
         )
@@ -283,13 +247,12 @@ def _print_assignments(rows: Sequence[Served]) -> None:
         right=("traffic", "ms", "95 % interval"),
     )
     for row in sorted(rows, key=lambda one: -one.weight)[:MOST_ROWS]:
-        mark = GUESS if row.filled else ""
+        mark = sentences.GUESS if row.filled else ""
         name = f"{row.region} ({row.tier})" if tiers else row.region
         backup = ""
         if row.backup:
-            backup = (
-                f"{row.backup} {GUESS if row.backup_filled else ''}{cells.number(row.backup_ms)}"
-            )
+            guess = sentences.GUESS if row.backup_filled else ""
+            backup = f"{row.backup} {guess}{cells.number(row.backup_ms)}"
         table.add_row(
             harmless(name),
             share(row.weight * (row.share or 1.0)),
@@ -359,7 +322,7 @@ def _print_next(robust: Robustness, unit: str) -> None:
 
 def _print_loss(decision: Decision, lost: LossOf) -> None:
     cells.show("")
-    cells.show(_loss_sentence(decision, lost))
+    cells.show(sentences.loss_sentence(decision, lost))
     if not lost.moved:
         return
     table = cells.new_table(
@@ -371,23 +334,10 @@ def _print_loss(decision: Decision, lost: LossOf) -> None:
             harmless(one.region if len(decision.tiers) < 2 else f"{one.region} ({one.tier})"),
             share(one.weight * one.share),
             harmless(one.site),
-            (GUESS if one.before_filled else "") + cells.number(one.before_ms),
-            (GUESS if one.filled else "") + cells.number(one.after_ms),
+            (sentences.GUESS if one.before_filled else "") + cells.number(one.before_ms),
+            (sentences.GUESS if one.filled else "") + cells.number(one.after_ms),
         )
     cells.show(table)
-
-
-def _loss_sentence(decision: Decision, lost: LossOf) -> str:
-    if lost.value is None:
-        return f"Without {lost.lost_site}: nobody is served."
-    text = f"Without {lost.lost_site}: {_marked(lost, decision.unit)}"
-    if decision.within_share is not None:
-        text += ", with backups or without"
-    if lost.unserved_share > 1e-9:
-        text += (
-            f", {share(lost.unserved_share)} of the traffic not served ({listed(lost.unserved)})"
-        )
-    return text + "."
 
 
 def _tell_clashes(decision: Decision) -> None:
