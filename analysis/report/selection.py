@@ -151,7 +151,7 @@ def _is_usual(wanted: Wanted, tier: TierInfo, line: BudgetLine) -> bool:
 def _pairs(lookup: Lookup, tier: TierInfo, wanted: Wanted) -> Iterator[tuple[str, str]]:
     """(region, site) to look at; an empty site where none serves the region."""
     sites = [s.name for s in lookup.sites if not wanted.sites or s.name in wanted.sites]
-    served = lookup.serving(tier.name) if wanted.which is Sites.RECOMMENDED else dict[str, str]()
+    served = lookup.serving(tier.name, among=sites)
     for region in lookup.evaluation.regions:
         if wanted.regions and region.name not in wanted.regions:
             continue

@@ -14,7 +14,7 @@ from pathbudget.analysis.siting.judge import Indices, Worth, assign, needed
 from pathbudget.analysis.siting.vocabulary import Aim, Mask, Matrix, Program, Survive
 
 ROOM = 1e-9
-"""A demand fits where it is larger than the room by this much, relative to the room."""
+"""A demand fits that is larger than the room by this much at most, relative to the room."""
 
 
 @dataclass(frozen=True, slots=True)
