@@ -9,11 +9,12 @@ binary search finds the longest match (docs/adr/0182-prefix-table.md).
 """
 
 import ipaddress
+import itertools
 import socket
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 _BITS, _LENGTH = 8, 0xFF
 """Length of a prefix within its key."""
@@ -112,17 +113,18 @@ class PrefixTable:
         """The AS numbers alone, empty where nobody is known: the quickest for a great many."""
         found: list[tuple[int, ...]] = [()] * len(addresses)
         for ranges, places, rows in self._found(addresses):
-            asns, owners = self._asns, ranges.owners
-            for at, row in zip(places, rows, strict=True):
-                if row != NOBODY:
-                    found[at] = asns[owners[row]]
+            asns = _by_owner(self._asns, ranges.owners, rows)
+            if len(asns) == len(found):
+                return asns
+            for at, numbers in zip(places, asns, strict=True):
+                found[at] = numbers
         return found
 
     def _found(
         self, addresses: Sequence[str]
     ) -> Iterator[tuple["_Ranges", Sequence[int], list[int]]]:
         """By family: which of the addresses are of it, and their rows."""
-        packed = list(map(packed_address, addresses))
+        packed = _packed(addresses)
         for ranges, size in ((self._four, 4), (self._six, 16)):
             keys = [key for key in packed if key is not None and len(key) == size]
             if len(keys) == len(packed):
@@ -156,6 +158,7 @@ class _Ranges:
         keys = sorted(table)
         self._keys: array[int] | list[int] = array("Q", keys) if width == 32 else keys
         self.owners = array("i", map(table.__getitem__, keys))
+        self.owners.append(NOBODY)  # the row of nobody is the last one
         starts, found = _flattened(keys, width)
         self._found = array("i", found)
         self._starts: array[int] | list[bytes] = (
@@ -183,7 +186,7 @@ class _Ranges:
         else:
             starts = np.array(self._starts, dtype="S16")
             keys = np.frombuffer(b"".join(packed), dtype="S16")
-        order = np.argsort(keys, kind="stable")  # neighbours find their ranges in the cache
+        order = np.argsort(keys)  # neighbours find their ranges in the cache
         places = np.empty(len(keys), dtype=np.int64)
         places[order] = np.searchsorted(starts, keys[order], side="right") - 1
         rows: list[int] = np.frombuffer(self._found, dtype=np.int32)[places].tolist()
@@ -244,6 +247,26 @@ def packed_address(address: str) -> bytes | None:
     except (OSError, ValueError):
         return None
     return packed[12:] if packed.startswith(_MAPPED) else packed
+
+
+def _by_owner(
+    asns: list[tuple[int, ...]], owners: "array[int]", rows: list[int]
+) -> list[tuple[int, ...]]:
+    """The AS numbers of the owner of each row."""
+    try:
+        import numpy as np
+    except ImportError:
+        return [asns[owners[row]] for row in rows]
+    picked = np.fromiter(asns, dtype=object)[np.frombuffer(owners, dtype=np.int32)[rows]]
+    return cast("list[tuple[int, ...]]", picked.tolist())
+
+
+def _packed(addresses: Sequence[str]) -> list[bytes | None]:
+    """`packed_address` of each; where all of them are IPv4, as mostly, no line of ours for each."""
+    try:
+        return list(map(socket.inet_pton, itertools.repeat(socket.AF_INET), addresses))
+    except (OSError, ValueError):
+        return list(map(packed_address, addresses))
 
 
 _MAPPED = bytes(10) + b"\xff\xff"
