@@ -39,6 +39,7 @@ from pathbudget.agents.lab.control import (
 from pathbudget.agents.lab.direction import Direction, flow_key, member_of
 from pathbudget.agents.lab.frames import TCP, Spots
 from pathbudget.agents.lab.hop_work import HopWork, hop_works
+from pathbudget.agents.lab.lateness import LatenessWatch
 from pathbudget.agents.lab.namespaces import die_with_parent, precise_timers
 from pathbudget.agents.lab.report import BINS, DirectionCount, LabReport, bin_of
 from pathbudget.agents.lab.ring import Ring, sender
@@ -137,6 +138,7 @@ class Emulator:
         self._bias = 0
         self._bins = [0] * BINS
         self._largest = 0
+        self._lateness = LatenessWatch(time.time_ns)
         self._unsent = self._unchained = self._clock_steps = self._kept_back = 0
         self._spin = SPIN_NS if self.scheduler == "fifo" else 0
         self._window_end = self._window_count = 0
@@ -179,15 +181,16 @@ class Emulator:
                     self._unsent += 1
             self._window_count += 1
             if not track.setup.into_router:
-                self._learn(now - due)
+                self._learn(now - due, now)
             setup = track.setup
             self._take_in(16, Cause(due, now, setup.destination, _ends(frame), setup.link))
             now = clock()
 
-    def _learn(self, error: int) -> None:
+    def _learn(self, error: int, now: int) -> None:
         """Note an error; move the bias towards the median one (a sign-error filter)."""
         self._bins[bin_of(error)] += 1
         self._largest = max(self._largest, error)
+        self._lateness.note(error, now)
         step = BIAS_STEP_NS if error > 0 else -BIAS_STEP_NS
         self._bias = min(LARGEST_BIAS_NS, max(0, self._bias + step))
 
@@ -280,6 +283,7 @@ class Emulator:
             clock_steps=self._clock_steps,
             kept_back=self._kept_back,
             cpu_seconds=time.process_time(),
+            stalls=self._lateness.stalls(time.monotonic_ns()),
         )
 
 

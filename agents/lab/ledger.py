@@ -12,6 +12,7 @@ import msgspec
 from pathbudget.agents.lab.bgp_routes import best_routes, speaks
 from pathbudget.agents.lab.event import ROUTING, Event, EventKind
 from pathbudget.agents.lab.events import Moment
+from pathbudget.agents.lab.report import Stall
 from pathbudget.agents.lab.topology import LinkPass
 from pathbudget.agents.lab.truth import truth
 from pathbudget.agents.lab.world import World
@@ -81,6 +82,8 @@ class Ledger(msgspec.Struct, frozen=True):
     began_unix_ns: int
     ended_unix_ns: int
     entries: tuple[Entry, ...]
+    stalls: tuple[Stall, ...] = ()
+    """When the lab itself was late, by the host's doing: packets felt that as well."""
 
     def encode(self) -> bytes:
         """As JSON for people and programs."""

@@ -1,5 +1,6 @@
 """Plays the events of a world in a running lab, and writes down when each really happened."""
 
+import contextlib
 import threading
 import time
 from typing import Protocol
@@ -8,7 +9,9 @@ import msgspec
 
 from pathbudget.agents.lab.events import Moment, timeline
 from pathbudget.agents.lab.ledger import Entry, Happening, Ledger, planned
+from pathbudget.agents.lab.report import LabReport, Stall
 from pathbudget.agents.lab.world import World
+from pathbudget.probes.errors import LabError
 
 LOOK_SECONDS = 0.02
 SETTLE_SECONDS = 15.0
@@ -22,6 +25,10 @@ class Stage(Protocol):
 
     def become(self, world: World, *, over_ns: int = 0) -> None:
         """Be another world from now on."""
+        ...
+
+    def report(self) -> LabReport:
+        """What the lab says about itself."""
         ...
 
     def difference(self) -> str:
@@ -63,7 +70,13 @@ class Play:
             began_unix_ns=self._began_unix_ns,
             ended_unix_ns=self._ended_unix_ns or time.time_ns(),
             entries=tuple(self._entries),
+            stalls=self._stalls(),
         )
+
+    def _stalls(self) -> tuple[Stall, ...]:
+        with contextlib.suppress(LabError):  # a lab that died says nothing
+            return self._lab.report().stalls
+        return ()
 
     def _carry_out(self, moment: Moment, until: float) -> Happening:
         over = max((self._world.events[at].over_ns for at in moment.begins), default=0)

@@ -29,6 +29,18 @@ def upper_edge_us(index: int) -> float:
     return (_FIRST_NS + cells * BIN_NS) / 1000
 
 
+class Stall(msgspec.Struct, frozen=True):
+    """A time in which the lab was late itself (`lateness.py`), by the wall clock."""
+
+    began_unix_ns: int
+    ended_unix_ns: int
+    deliveries: int
+    """To regions and sites, within it."""
+    late: int
+    """Of these, by more than `lateness.LATE_NS`."""
+    largest_ns: int
+
+
 class DirectionCount(msgspec.Struct, frozen=True):
     """Packets of one direction of a link. `received` is what the sending node put on the link."""
 
@@ -61,6 +73,8 @@ class LabReport(msgspec.Struct, frozen=True):
     kept_back: int = 0
     """Packets that a silent router did not send, and those of a muted session."""
     cpu_seconds: float = 0.0
+    stalls: tuple[Stall, ...] = ()
+    """When the lab was too slow, in order of time."""
 
     @property
     def n(self) -> int:
@@ -124,6 +138,7 @@ class LabReport(msgspec.Struct, frozen=True):
             clock_steps=self.clock_steps - earlier.clock_steps,
             kept_back=self.kept_back - earlier.kept_back,
             cpu_seconds=self.cpu_seconds - earlier.cpu_seconds,
+            stalls=tuple(one for one in self.stalls if one not in earlier.stalls),
         )
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 A level shift is taken back by one that undoes it, a move by the move back, a withdrawal by the
 announcement, a silent feed by its next word. Slow swells are one episode from the first rise to the
-fall back to where they began.
+fall back to where they began. A slow fall whose rise is not in the data is over when it has happened.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -112,8 +112,11 @@ def _take_shift(shift: LevelShift, open_ones: list[Episode], found: list[Episode
         [shift], shift.window, series=(shift.series,), site=shift.series.site,
         gradual=shift.gradual, cost=cost, base=shift.before, top=shift.after,
     )  # fmt: skip
-    open_ones.append(one)
     found.append(one)
+    if shift.gradual and shift.after.value_ns < shift.before.value_ns:
+        one.over = shift.window  # what nobody saw rise: nothing of it can come back
+    else:
+        open_ones.append(one)
 
 
 def _mostly_gradual(one: Episode) -> bool:

@@ -1,6 +1,6 @@
 """The lab's ledger as what must be reported."""
 
-from tests.route_changes.scoring import Injected
+from tests.route_changes.scoring import Injected, Stalled
 
 from pathbudget.agents.lab.ledger import Effect, Entry, Ledger
 from pathbudget.analysis.routes.model import Cause
@@ -13,6 +13,11 @@ has time (`lab run` says it at its end). A round trip before and one after has i
 def injected_of(ledger: Ledger) -> list[Injected]:
     """Everything that happened, with what it may be called and what it cost the pairs it met."""
     return [_injected(one) for one in ledger.entries if one.start is not None]
+
+
+def stalls_of(ledger: Ledger) -> list[Stalled]:
+    """When the host had no time for the lab."""
+    return [Stalled(one.began_unix_ns, one.ended_unix_ns) for one in ledger.stalls]
 
 
 def _injected(entry: Entry) -> Injected:

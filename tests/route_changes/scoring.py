@@ -26,6 +26,17 @@ class Injected(NamedTuple):
     """It swells: its beginning is when anybody can notice it, within its first half."""
 
 
+class Stalled(NamedTuple):
+    """A time in which the network stood still or dragged by itself: it may be told, or not."""
+
+    began_unix_ns: int
+    ended_unix_ns: int
+
+
+DELAYED = frozenset({Cause.LEVEL, Cause.QUEUE, Cause.LOSS, Cause.OUTAGE})
+"""What packets that come late may be called; nobody moves or withdraws a route by it."""
+
+
 @dataclass
 class Score:
     """What came of a run. `late`, `wrong_cause` and `wrong_cost` are of those that were found."""
@@ -38,6 +49,8 @@ class Score:
     late: list[str] = field(default_factory=list[str])
     wrong_cause: list[str] = field(default_factory=list[str])
     wrong_cost: list[str] = field(default_factory=list[str])
+    stalled: list[str] = field(default_factory=list[str])
+    """Incidents that are true of a stall: neither right nor wrong about what was injected."""
 
     @property
     def recall(self) -> float:
@@ -46,7 +59,7 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Share of the incidents that stand for an event of their own."""
+        """Share of the incidents that stand for an event of their own, stalls apart."""
         said = len(self.found) + len(self.twice) + len(self.false)
         return len(self.found) / said if said else 1.0
 
@@ -59,18 +72,32 @@ class Score:
     def add(self, other: "Score") -> None:
         """Take the numbers of another run."""
         self.injected += other.injected
-        for name in ("found", "missed", "twice", "false", "late", "wrong_cause", "wrong_cost"):
+        names = "found", "missed", "twice", "false", "late", "wrong_cause", "wrong_cost", "stalled"
+        for name in names:
             getattr(self, name).extend(getattr(other, name))
 
 
-def score(truth: Sequence[Injected], incidents: Sequence[Incident], interval_ns: int) -> Score:
-    """Each incident belongs to the event whose time is nearest its own."""
+def score(
+    truth: Sequence[Injected],
+    incidents: Sequence[Incident],
+    interval_ns: int,
+    stalls: Sequence[Stalled] = (),
+) -> Score:
+    """Each incident belongs to the event whose time is nearest its own.
+
+    One that is called what such an event may not be called, or that would be the second about it,
+    belongs to the stall at its time where there is one.
+    """
     events = [one for one in truth if one.causes]
     result, taken = Score(injected=len(events)), set[int]()
     for incident in incidents:
         near = [(_off(one, incident), n) for n, one in enumerate(events)]
         near = [(off, n) for off, n in near if off <= _reach(events[n], interval_ns)]
-        right = [pair for pair in near if incident.cause in events[pair[1]].causes] or near
+        right = [pair for pair in near if incident.cause in events[pair[1]].causes]
+        if _in_stall(incident, stalls, interval_ns) and (not right or min(right)[1] in taken):
+            result.stalled.append(f"{incident.cause}: {incident.reason}")
+            continue
+        right = right or near
         if not right:
             result.false.append(f"{incident.cause}: {incident.reason}")
             continue
@@ -98,6 +125,14 @@ def _judge(result: Score, event: Injected, incident: Incident, off: int, interva
     ):
         said = "nothing" if cost is None else f"{cost.low_ns / 1e6:.3f} to {cost.high_ns / 1e6:.3f}"
         result.wrong_cost.append(f"{event.name}: {said} ms")
+
+
+def _in_stall(incident: Incident, stalls: Sequence[Stalled], interval_ns: int) -> bool:
+    first, last = incident.window
+    return incident.cause in DELAYED and any(
+        one.began_unix_ns - interval_ns <= last and first <= one.ended_unix_ns + interval_ns
+        for one in stalls
+    )
 
 
 def _off(event: Injected, incident: Incident) -> int:

@@ -309,3 +309,18 @@ def test_it_is_over_when_packets_feel_it_no_more_whichever_way_they_go() -> None
     assert one.over == window(2000)
     (one,) = join([moved(1040), moved(2040, before=NEW, after=OLD)])
     assert one.over == window(2040, 60), "of routes alone: when they were what they had been"
+
+
+def test_a_slow_fall_whose_rise_is_not_there_is_no_incident_and_holds_no_other_together() -> None:
+    """What a busy start leaves behind once swallowed all swells that came later."""
+    falls = [shift(100, 27, 26, slow=True), shift(105, 36, 35, OTHER_SITE, slow=True)]
+    swell = [
+        shift(1000 + 100 * n, before, after, OTHER_SITE, slow=True)
+        for n, (before, after) in enumerate(itertools.pairwise((35, 38, 42, 38, 35)))
+    ]
+    assert join(falls) == []
+    (one,) = join([*falls, *swell])
+    assert (one.cause, one.window) == (Cause.QUEUE, window(1000))
+    assert one.series == (OTHER_SITE._replace(protocol=""),)
+    (level,) = join([shift(100, 27, 26)])
+    assert level.cause is Cause.LEVEL, "a step down is told"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
-from tests.route_changes.scoring import Injected, score
-from tests.route_changes.week import CAUSES, COMPRESSED, EVERY, SECOND, START, Week, unix
+from tests.route_changes.scoring import score
+from tests.route_changes.week import COMPRESSED, EVERY, SECOND, START, Week
 
 from pathbudget.analysis.routes.evaluate import evaluate_routes
 from pathbudget.analysis.routes.level_shifts import WATCH
@@ -19,20 +19,6 @@ from pathbudget.probes.bgp.record import RouteUpdate
 from pathbudget.probes.record import Measurement
 
 INTERVAL = round(EVERY * SECOND)
-
-
-def truth(week: Week) -> list[Injected]:
-    return [
-        Injected(
-            one.kind,
-            unix(one.at),
-            unix(one.until),
-            frozenset({CAUSES[one.kind]}),
-            (one.cost_ms * 1e6,) if one.cost_ms else (),
-            slow=one.kind == "queue",
-        )
-        for one in week.truth()
-    ]
 
 
 def stream(week: Week, seconds: float = 5.0) -> Iterator[Measurement | RouteUpdate]:
@@ -51,7 +37,7 @@ def stream(week: Week, seconds: float = 5.0) -> Iterator[Measurement | RouteUpda
 def test_everything_is_told_once_and_nothing_else() -> None:
     week = Week(1)
     report = evaluate_routes(week.measurements(), week.updates(), options=COMPRESSED)
-    result = score(truth(week), report.incidents, INTERVAL)
+    result = score(week.injected(), report.incidents, INTERVAL)
     assert result.is_perfect, result
     assert (result.precision, result.recall) == (1, 1)
     kinds = {event.kind for event in report.events}
@@ -86,4 +72,4 @@ def test_the_monitor_tells_each_once_as_it_begins_and_once_as_it_is_over() -> No
     for known in batch:
         off = abs(last[known.cause].window.by_unix_ns - known.window.by_unix_ns)
         assert off <= 10 * SECOND, known.cause
-    assert score(truth(week), [*last.values()], INTERVAL).recall == 1
+    assert score(week.injected(), [*last.values()], INTERVAL).recall == 1

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from tests.route_changes.scoring import Injected
 
 from pathbudget.analysis.routes.bgp_peers import FeedRules
 from pathbudget.analysis.routes.evaluate import RouteOptions
@@ -107,6 +108,20 @@ class Week:
     def truth(self) -> list[Event]:
         """Events that must be reported."""
         return [one for one in self.events if one.kind in CAUSES]
+
+    def injected(self) -> list[Injected]:
+        """The same for scoring."""
+        return [
+            Injected(
+                one.kind,
+                unix(one.at),
+                unix(one.until),
+                frozenset({CAUSES[one.kind]}),
+                (one.cost_ms * 1e6,) if one.cost_ms else (),
+                slow=one.kind == "queue",
+            )
+            for one in self.truth()
+        ]
 
     def by_b(self, region: str, time: float) -> bool:
         """Whether packets go by carrier B."""
