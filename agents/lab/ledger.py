@@ -84,6 +84,8 @@ class Ledger(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     stalls: tuple[Stall, ...] = ()
     """When the lab itself was late, by the host's doing: packets felt that as well."""
+    error_p99_us: float = 0.0
+    """How late its deliveries were at the 99th percentile (`LabReport`)."""
 
     def encode(self) -> bytes:
         """As JSON for people and programs."""

@@ -9,7 +9,7 @@ import msgspec
 
 from pathbudget.agents.lab.events import Moment, timeline
 from pathbudget.agents.lab.ledger import Entry, Happening, Ledger, planned
-from pathbudget.agents.lab.report import LabReport, Stall
+from pathbudget.agents.lab.report import LabReport
 from pathbudget.agents.lab.world import World
 from pathbudget.probes.errors import LabError
 
@@ -65,18 +65,20 @@ class Play:
 
     def ledger(self) -> Ledger:
         """What has happened so far."""
+        report = self._report()
         return Ledger(
             seed=self._world.seed,
             began_unix_ns=self._began_unix_ns,
             ended_unix_ns=self._ended_unix_ns or time.time_ns(),
             entries=tuple(self._entries),
-            stalls=self._stalls(),
+            stalls=report.stalls if report else (),
+            error_p99_us=report.p99_us if report else 0.0,
         )
 
-    def _stalls(self) -> tuple[Stall, ...]:
+    def _report(self) -> LabReport | None:
         with contextlib.suppress(LabError):  # a lab that died says nothing
-            return self._lab.report().stalls
-        return ()
+            return self._lab.report()
+        return None
 
     def _carry_out(self, moment: Moment, until: float) -> Happening:
         over = max((self._world.events[at].over_ns for at in moment.begins), default=0)
