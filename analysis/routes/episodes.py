@@ -2,7 +2,8 @@
 
 A level shift is taken back by one that undoes it, a move by the move back, a withdrawal by the
 announcement, a silent feed by its next word. Slow swells are one episode from the first rise to the
-fall back to where they began. A slow fall whose rise is not in the data is over when it has happened.
+fall back to where they began. A slow fall whose rise is not in the data is over when it has
+happened.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
