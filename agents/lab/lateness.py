@@ -15,8 +15,10 @@ LATE_NS = 100_000
 LATE_SHARE = 0.1
 """Share of late deliveries from which on a window is a stall: fewer move no median and no quantile
 that is looked at."""
-MOST_STALLS = 10_000
-"""Beyond these the last one grows: memory is bounded on a host that is busy for days."""
+MOST_STALLS = 1_000
+"""Beyond these the last one grows: every answer of the emulator carries them, and it carries no
+packets while it writes one.
+"""
 
 
 class LatenessWatch:

@@ -120,5 +120,8 @@ def test_without_numpy_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch)
     known = table(("0.0.0.0/0", 1), ("8.0.0.0/8", 2), ("2a00::/16", 6))
     texts = ["8.1.1.1", "1.1.1.1", "2a00::1", "2b00::1", "x"]
     expected = known.look_up_all(texts)
+    numbers = known.asns_of_all(texts)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert known.look_up_all(texts) == expected
+    assert known.asns_of_all(texts) == numbers == [(2,), (1,), (6,), (), ()]
+    assert known.asns_of_all(texts[:2]) == numbers[:2]
