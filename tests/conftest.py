@@ -236,9 +236,15 @@ def serve() -> Iterator[Callable[..., int]]:
 
 
 @pytest.fixture
-def closed_port() -> int:
+def closed_port(closed_ports: tuple[int, int]) -> int:
     """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    return closed_ports[0]
+
+
+@pytest.fixture
+def closed_ports() -> tuple[int, int]:
+    """Two of them. No neighbour of one will do: those are the ports that the kernel connects from."""
+    with socket.socket() as one, socket.socket() as other:
+        for sock in (one, other):
+            sock.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]

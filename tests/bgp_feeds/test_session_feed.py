@@ -29,18 +29,19 @@ def plan(port: int, **more: Any) -> SessionPlan:
 
 @pytest.mark.needs("bird")
 async def test_a_session_with_bird(
-    kept: Any, running: Callable[..., Any], closed_port: int, tmp_path: Path
+    kept: Any, running: Callable[..., Any], closed_ports: tuple[int, int], tmp_path: Path
 ) -> None:
+    port, birds_port = closed_ports
     config, control = tmp_path / "bird.conf", tmp_path / "bird.ctl"
     config.write_text(f"""router id 10.255.0.4;
 protocol device {{ }}
 protocol static st {{ ipv4; route 10.200.1.0/24 blackhole {{ bgp_path.prepend(65099); }}; }}
-protocol bgp rc {{ local 127.0.0.1 port {closed_port + 1} as 65011;
-  neighbor 127.0.0.2 port {closed_port} as 65011; rr client; multihop;
+protocol bgp rc {{ local 127.0.0.1 port {birds_port} as 65011;
+  neighbor 127.0.0.2 port {port} as 65011; rr client; multihop;
   connect delay time 1; connect retry time 1; error wait time 1,2;
   ipv4 {{ import none; export all; next hop self; add paths tx; }}; }}
 """)
-    feed = SessionFeed("edge", plan(closed_port, add_path=True, families=("ipv4",)))
+    feed = SessionFeed("edge", plan(port, add_path=True, families=("ipv4",)))
     bird = await asyncio.create_subprocess_exec(
         BIRD, "-f", "-c", str(config), "-s", str(control), "-P", str(tmp_path / "pid")
     )
@@ -58,7 +59,7 @@ protocol bgp rc {{ local 127.0.0.1 port {closed_port + 1} as 65011;
     assert (route.prefix, route.as_path) == ("10.200.1.0/24", "65099")
     assert route.path_id is not None
     assert abs(route.arrived_unix_ns - time.time_ns()) < 60 * 10**9
-    assert kept.news == [("connected", f"listening on 127.0.0.2:{closed_port}")]
+    assert kept.news == [("connected", f"listening on 127.0.0.2:{port}")]
     assert kept.bad == 0
 
 
