@@ -243,7 +243,7 @@ def closed_port(closed_ports: tuple[int, int]) -> int:
 
 @pytest.fixture
 def closed_ports() -> tuple[int, int]:
-    """Two of them. No neighbour of one will do: those are the ports that the kernel connects from."""
+    """Two of them. No neighbour of one will do: the kernel connects from those."""
     with socket.socket() as one, socket.socket() as other:
         for sock in (one, other):
             sock.bind(("127.0.0.1", 0))
