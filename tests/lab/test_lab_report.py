@@ -1,6 +1,7 @@
 """The lab's statement about itself: quantiles out of bins, differences, its sentence."""
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,12 +11,13 @@ from pathbudget.agents.lab.report import (
     BINS,
     DirectionCount,
     LabReport,
+    Stall,
     bin_of,
     upper_edge_us,
 )
 
 
-def report_of(errors: list[int], **more: int) -> LabReport:
+def report_of(errors: list[int], **more: Any) -> LabReport:
     bins = [0] * BINS
     for error in errors:
         bins[bin_of(error)] += 1
@@ -52,6 +54,12 @@ def test_quantiles_are_right_to_one_bin() -> None:
 
 def test_an_empty_report_is_zero() -> None:
     assert report_of([]).p99_us == 0
+
+
+def test_a_difference_has_the_stalls_between() -> None:
+    first, second = Stall(1, 2, 10, 5, 7), Stall(8, 9, 10, 3, 4)
+    early, late = report_of([], stalls=(first,)), report_of([], stalls=(first, second))
+    assert late.since(early).stalls == (second,)
 
 
 def test_a_difference_is_what_happened_between() -> None:
