@@ -40,8 +40,10 @@ SUPPORT = math.log(100)
 """Beginnings whose log-likelihood is less than this below the best may be the true one: of members
 that lose at random one in a hundred began before."""
 
-OVER = 0.001
-"""Chance to call a member well that is as sick as before."""
+OVER = 0.0001
+"""Chance to call a member well that is as sick as before. Its flows were chosen because they had
+lost most, and it is asked at every look: so the chance is a tenth of what one look could bear.
+"""
 
 ENDS = 64
 """So many times at which it may have been over are tried."""
@@ -106,7 +108,15 @@ class SweepWatch:
             if survey.healthy or self._sick.is_over(flows[at:], lost[at:]):
                 self._sick = None
                 self.clean = [*self.clean[-63:], Window(int(sent[at]), int(sent[-1]))]
+                self._forget_before(int(sent[at]))
                 return
+
+    def _forget_before(self, unix_ns: int) -> None:
+        """What was lost before all were well again is no part of what they fall ill with next."""
+        kept = [place for place, sent in enumerate(self._times) if sent >= unix_ns]
+        self._times = array("q", (self._times[place] for place in kept))
+        self._flows = array("q", (self._flows[place] for place in kept))
+        self._fates = bytearray(self._fates[place] for place in kept)
 
     def _keep(self, first: int) -> None:
         """Forget all before a place; counted from the end where it is negative."""
@@ -136,7 +146,7 @@ class _Sick:
 
     def is_over(self, flows: Ints, lost: Lost) -> bool:
         """Whether they lose less in these packets: all losses at one rate would hardly fall so."""
-        mine = lost[np.isin(flows, self.flows)]
+        mine = lost[np.isin(flows, self.flows) & ~in_runs(lost)]
         gone, share = int(mine.sum()), len(mine) / (len(mine) + self.sent)
         return float(binom.cdf(gone, gone + self.lost, share)) < OVER
 

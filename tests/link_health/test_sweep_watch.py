@@ -1,5 +1,7 @@
 """A sick member found while packets come, and how many of them that takes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.link_health.paths import INTERVAL, SERIES, START, sample
@@ -10,7 +12,7 @@ from pathbudget.analysis.routes.member_power import (
     packets_to_show,
 )
 from pathbudget.analysis.routes.model import MemberFinding
-from pathbudget.analysis.routes.sweep_watch import MOST, OPTIONS, SweepWatch
+from pathbudget.analysis.routes.sweep_watch import MOST, OPTIONS, SweepWatch, _Sick
 
 FLOWS = 16
 SICK = (1, 6, 7, 12)
@@ -18,14 +20,22 @@ SINCE = 3_300
 
 
 def watched(
-    packets: int, *, sick: tuple[int, ...] = SICK, until: int = 10**9, seed: int = 3
+    packets: int,
+    *,
+    sick: tuple[int, ...] = SICK,
+    until: int = 10**9,
+    again: int = 10**9,
+    loss: float = 0.03,
+    seed: int = 3,
 ) -> tuple[SweepWatch, list[MemberFinding]]:
-    """Packets over flows in turn; sick ones lose 3 % from `SINCE` on; all lose 40 in a row."""
+    """Packets over flows in turn; sick ones lose some from `SINCE` on, and from `again` on; all
+    lose 40 in a row.
+    """
     drawn = np.random.default_rng(seed).random(packets)
     watch, found = SweepWatch(SERIES), list[MemberFinding]()
     for seq in range(packets):
-        ill = seq % FLOWS in sick and SINCE <= seq < until
-        gone = (ill and drawn[seq] < 0.03) or 1000 <= seq < 1040
+        ill = seq % FLOWS in sick and (SINCE <= seq < until or seq >= again)
+        gone = (ill and drawn[seq] < loss) or 1000 <= seq < 1040
         found += watch.see(sample(seq, None if gone else 5e6, flow=seq % FLOWS))
     return watch, [*found, *watch.finish()]
 
@@ -43,6 +53,36 @@ def test_it_is_over_once_its_flows_lose_no_more() -> None:
     (well,) = watch.clean[-1:]
     assert well.after_unix_ns >= found[-1].window.after_unix_ns
     assert well.by_unix_ns > START + (SINCE + 3_000) * INTERVAL
+
+
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_a_second_illness_begins_when_it_did_not_with_what_was_left_of_the_first(seed: int) -> None:
+    """What the flows lost before they were well again is no part of it."""
+    until, again = SINCE + 3_000, SINCE + 5_000
+    watch, found = watched(again + 3_000, until=until, again=again, loss=0.06, seed=seed)
+    well = next(one for one in watch.clean if one.by_unix_ns > START + until * INTERVAL)
+    after = [one for one in found if one.window.by_unix_ns > well.by_unix_ns]
+    first = min(after, key=lambda one: one.window)
+    assert first.window.after_unix_ns <= START + again * INTERVAL <= first.window.by_unix_ns
+
+
+def packets(*, lost: int, sent: int, run: int = 0) -> tuple[Any, Any]:
+    """Packets of flow 1 with losses far apart, the last `run` more of them in a row."""
+    fates = np.zeros(sent + run, dtype=np.bool_)
+    fates[np.linspace(0, sent - 2, lost, dtype=np.int64)] = True
+    fates[sent:] = True
+    return np.ones(sent + run, dtype=np.int64), fates
+
+
+def test_losing_less_than_when_the_flows_were_chosen_for_it_is_not_yet_well() -> None:
+    """The worst two of sixteen lost 11 %; they lose 2 % later, and that is sick."""
+    assert not _Sick((1,), lost=16, sent=145).is_over(*packets(lost=3, sent=187))
+    assert _Sick((1,), lost=16, sent=145).is_over(*packets(lost=3, sent=800))
+    assert _Sick((1,), lost=31, sent=585).is_over(*packets(lost=0, sent=220))
+
+
+def test_an_outage_of_all_does_not_keep_a_member_sick() -> None:
+    assert _Sick((1,), lost=31, sent=585).is_over(*packets(lost=0, sent=220, run=100))
 
 
 @pytest.mark.parametrize("seed", range(3))
