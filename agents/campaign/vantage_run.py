@@ -8,7 +8,7 @@ keeping_up.py     whether this host is fast enough for the plan
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pathbudget.agents.campaign.addresses import Names, addresses_of, with_families
 from pathbudget.agents.campaign.epochs import Epoch, literal_family
@@ -25,7 +25,14 @@ from pathbudget.probes.contract import Probe, ProbeEnvironment, ProbeSpec
 from pathbudget.probes.errors import ConfigError, Fault, NotOnThisHostError, PrivilegeError
 from pathbudget.probes.host_watch import HostWatch
 from pathbudget.probes.network import Network
-from pathbudget.probes.record import AddressFamily, Failure, NoiseFloor
+from pathbudget.probes.record import (
+    AddressFamily,
+    ClockQuality,
+    Failure,
+    FailureKind,
+    NoiseFloor,
+    Stage,
+)
 
 __all__ = ["Progress", "VantageRun"]
 
@@ -41,7 +48,8 @@ class VantageRun:
     """One vantage, one event loop. Call `prepare`, then `run`, then `finish`, whatever happens.
 
     `scheduling` says how the kernel schedules this process where that is not the usual way; it is
-    recorded with each measurement.
+    recorded with each measurement. `refuses` says of an address why nothing may be sent to it;
+    empty: it may. It is asked each time a name has been resolved, and of literal addresses.
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class VantageRun:
         clock: Clock,
         sink: SampleSink,
         scheduling: str = "",
+        refuses: Callable[[str], str] | None = None,
     ) -> None:
         self.progress = Progress(reached_ns=plan.resume_at_ns)
         self.trouble = ""
@@ -79,6 +88,7 @@ class VantageRun:
         )
         self._probes: dict[str, Probe] = {}
         self._forbidden: dict[str, str] = {}
+        self._refuses = refuses
         self._current: list[Epoch] = []
         self._next_number = 0
         self._firing: Firing | None = None
@@ -98,8 +108,7 @@ class VantageRun:
         self._open_probes()
         found = await asyncio.gather(*(addresses_of(one, names) for one in self.plan.series))
         for series, (addresses, family, failure) in zip(self.plan.series, found, strict=True):
-            address = addresses[0] if addresses else ""
-            self._current.append(self._begin_epoch(series, address, family, failure))
+            self._current.append(self._begin_epoch(series, addresses, family, failure))
 
     async def run(self, start_monotonic_ns: int) -> None:
         """Send everything that is due, then wait for what is out."""
@@ -134,6 +143,15 @@ class VantageRun:
         self._stopped = True
         if self._firing is not None:
             self._firing.stop()
+
+    def wind_down(self) -> None:
+        """Send nothing more; `run` returns when what is out has come back or is given up."""
+        if self._firing is not None:
+            self._firing.stop()
+
+    def host_state(self) -> tuple[ClockQuality, NoiseFloor | None]:
+        """What clock and host are like now, as it is written into measurements."""
+        return self._survey.quality(), self._noise()
 
     def finish(self) -> None:
         """Close the probes, then every measurement. Safe to call at any time, more than once."""
@@ -193,10 +211,13 @@ class VantageRun:
     def _begin_epoch(
         self,
         series: SeriesPlan,
-        address: str,
+        addresses: Sequence[str],
         family: AddressFamily | None,
         failure: Failure | None,
     ) -> Epoch:
+        address = addresses[0] if addresses else ""
+        if address and self._refuses is not None and (why := self._refuses(address)):
+            family, failure = None, Failure(FailureKind.PERMISSION, Stage.SEND, why)
         number, self._next_number = self._next_number, self._next_number + 1
         spec = self._table[series.kind]
         epoch = Epoch(
@@ -233,7 +254,7 @@ class VantageRun:
         addresses, family, _ = await addresses_of(epoch.plan, names)
         if not addresses or epoch.address in addresses:
             return  # a resolver that fails or shuffles for a moment does not end an epoch
-        self._current[index] = self._begin_epoch(epoch.plan, addresses[0], family, None)
+        self._current[index] = self._begin_epoch(epoch.plan, addresses, family, None)
         await self._pause(epoch.plan.timeout_ns)
         if self._measurements.is_open(epoch):
             self._measurements.end(epoch, self._survey.quality(), self._noise())

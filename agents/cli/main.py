@@ -33,6 +33,7 @@ COMMANDS: tuple[str, ...] = (
     "bgp",
     "store",
     "plan",
+    "agent",
     "lab",
     "reflector",
     "responder",

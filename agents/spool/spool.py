@@ -116,6 +116,10 @@ class Spool:
         self._next += 1
         return Entry(self._next - 1, id, samples, unix_ns, payload)
 
+    def refuse(self, reason: str, samples: int) -> None:
+        """Count samples that were made and could not be kept anywhere, before they came here."""
+        self._refuse(reason, samples)
+
     def waiting(self, after: int, most: int) -> Sequence[Entry]:
         """The first entries that wait whose numbers are higher than `after`."""
         self._drop_aged()

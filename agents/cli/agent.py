@@ -1,0 +1,89 @@
+"""`pathbudget agent PLAN`: measure for months; `pathbudget status`: how it fares."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.spool.bounds import DropPolicy
+from pathbudget.probes.scheduling import RealTime
+
+PlanArgument = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="Signed plan (.json) or campaign file (.toml).")
+]
+TrustOption = Annotated[
+    Path | None, typer.Option("--trust", help="Public keys of operators; for signed plans.")
+]
+PolicyOption = Annotated[
+    Path | None, typer.Option("--policy", help="What this host allows; default: the built-in.")
+]
+StateOption = Annotated[
+    Path, typer.Option("--state", help="Folder for the spool and what must be remembered.")
+]
+StoreOption = Annotated[Path, typer.Option("--store", help="Folder that results go to.")]
+AgentOption = Annotated[
+    str, typer.Option("--agent", help="Which vantage of the file; default: its only one.")
+]
+BytesOption = Annotated[
+    int, typer.Option("--spool-bytes", min=1 << 20, max=1 << 40, help="Room of the spool.")
+]
+AgeOption = Annotated[
+    str, typer.Option("--spool-age", help="After which results are dropped: 12h, 30d.")
+]
+DropOption = Annotated[
+    DropPolicy, typer.Option("--drop", help="Which results go when the spool is full.")
+]
+RealTimeOption = Annotated[
+    RealTime, typer.Option("--realtime", help="SCHED_FIFO, so that sends are on time.")
+]
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command."""
+    application.command(name="agent")(agent)
+
+
+@reports_errors
+def agent(
+    plan: PlanArgument,
+    trust: TrustOption = None,
+    policy: PolicyOption = None,
+    state: StateOption = Path("pathbudget-agent"),
+    store: StoreOption = Path("pathbudget-store"),
+    agent: AgentOption = "",
+    spool_bytes: BytesOption = 256 << 20,
+    spool_age: AgeOption = "30d",
+    drop: DropOption = DropPolicy.OLDEST,
+    realtime: RealTimeOption = RealTime.AUTO,
+) -> None:
+    """Measure what a plan says until stopped, for months; results flow into the store.
+
+    Looks at PLAN again and again and takes a new one without a gap. SIGHUP reads plan and policy
+    anew; SIGTERM or Ctrl-C stops, and nothing that was measured is lost.
+    """
+    from pathbudget.agents.daemon.running import AgentWish, run_agent
+    from pathbudget.agents.daemon.store_uplink import StoreUplink
+    from pathbudget.agents.extras import require
+    from pathbudget.agents.spool.bounds import Bounds
+
+    require("store", "pyarrow")
+    from pathbudget.agents.store.parquet import Store
+
+    bounds = Bounds(spool_bytes, _age_ns(spool_age), drop)
+    wish = AgentWish(plan, state, agent, trust, policy, bounds, realtime)
+    target = Store(store)
+    target.check_writable()
+    run_agent(wish, StoreUplink(target), tell)
+
+
+def _age_ns(text: str) -> int:
+    from pathbudget.agents.units import parse_duration_ns
+
+    try:
+        value = parse_duration_ns(text)
+    except ValueError as error:
+        raise fail(f"--spool-age: {error}", ExitCode.USAGE) from None
+    if value < 60_000_000_000:
+        raise fail(f"--spool-age: {text} is less than 1m", ExitCode.USAGE)
+    return value

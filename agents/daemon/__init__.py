@@ -1,0 +1,1 @@
+"""The agent that runs for months: a plan, a spool, an uplink."""

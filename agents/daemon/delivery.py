@@ -1,0 +1,67 @@
+"""From the spool to whoever keeps results: what is acknowledged goes, what is not is sent again."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Protocol
+
+from pathbudget.agents.spool.entry import Entry
+from pathbudget.agents.spool.spool import Spool
+from pathbudget.probes.errors import PathbudgetError
+
+MOST_AT_ONCE = 500
+LOOK_EVERY_S = 1.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+
+
+class Uplink(Protocol):
+    """Where results go."""
+
+    async def send(self, entries: Sequence[Entry]) -> Sequence[int]:
+        """Deliver, and return the numbers of those that are durable at the other end.
+
+        Raises PathbudgetError where nothing could be delivered now.
+        """
+        ...
+
+
+class Delivery:
+    """Sends what waits, oldest first, and holds back when the other end does not take it."""
+
+    def __init__(self, spool: Spool, uplink: Uplink, rng: random.Random) -> None:
+        self.trouble = ""
+        """Why nothing could be delivered last time; empty when it could."""
+        self._spool = spool
+        self._uplink = uplink
+        self._rng = rng
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Deliver for ever."""
+        while True:
+            if not await self.once():
+                await asyncio.sleep(self.pause_s)
+
+    @property
+    def pause_s(self) -> float:
+        """Until the next try: doubles with each failure, and no two agents try in step."""
+        if not self._failures:
+            return LOOK_EVERY_S
+        longest: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (self._failures - 1))
+        return longest * self._rng.uniform(0.5, 1.0)
+
+    async def once(self) -> bool:
+        """One delivery. Whether there may be more to deliver at once."""
+        entries = self._spool.waiting(0, MOST_AT_ONCE)
+        if not entries:
+            return False
+        try:
+            delivered = await self._uplink.send(entries)
+        except PathbudgetError as error:
+            self.trouble = str(error)
+            self._failures = min(self._failures + 1, 16)
+            return False
+        self._spool.acknowledge(delivered)
+        self.trouble = ""
+        self._failures = 0
+        return bool(delivered)

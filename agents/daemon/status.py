@@ -1,0 +1,81 @@
+"""How an agent fares, as a file beside its spool: what `pathbudget status` prints."""
+
+import contextlib
+import time
+from pathlib import Path
+
+import msgspec
+
+from pathbudget.agents.daemon.agent import Agent
+from pathbudget.agents.spool.entry import SpoolState
+from pathbudget.agents.version import software_name
+from pathbudget.probes.errors import StoreError
+from pathbudget.probes.record import ClockQuality, NoiseFloor
+
+STATUS = "status.json"
+
+
+class AgentStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One look at an agent."""
+
+    agent: str
+    software: str
+    at_unix_ns: int
+    spool: SpoolState
+    serial: int | None = None
+    campaign: str = ""
+    series: int = 0
+    quiet: bool = False
+    expired: bool = False
+    fired: int = 0
+    """Since this plan was begun."""
+    samples: int = 0
+    failures: dict[str, int] = {}
+    clock: ClockQuality | None = None
+    noise: NoiseFloor | None = None
+    trouble: str = ""
+    """Why results cannot be handed on, or the disk takes none."""
+    problems: tuple[str, ...] = ()
+
+
+def status_of(agent: Agent, spool: SpoolState) -> AgentStatus:
+    """What an agent says of itself now."""
+    plan, measuring, state = agent.plan, agent.measuring, agent.state
+    clock, noise = measuring.run.host_state() if measuring is not None else (None, None)
+    progress = None if measuring is None else measuring.run.progress
+    return AgentStatus(
+        agent="" if plan is None else plan.agent,
+        software=software_name(),
+        at_unix_ns=time.time_ns(),
+        spool=spool,
+        serial=state.serial,
+        campaign="" if plan is None else plan.campaign,
+        series=0 if measuring is None else len(measuring.run.plan.series),
+        quiet=state.quiet,
+        expired=state.expired,
+        fired=0 if progress is None else progress.fired,
+        samples=0 if progress is None else progress.samples,
+        failures={} if progress is None else dict(progress.failures),
+        clock=clock,
+        noise=noise,
+        trouble=agent.trouble,
+        problems=(*state.problems, *(() if progress is None else progress.problems)),
+    )
+
+
+def write_status(path: Path, status: AgentStatus) -> None:
+    """Whole or not at all, without waiting for the disk. A disk that is full keeps the old one."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with contextlib.suppress(OSError):
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(status), indent=1) + b"\n")
+        temporary.replace(path)
+
+
+def read_status(path: Path) -> AgentStatus:
+    """Raises StoreError where there is none, or it is none of this version."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=AgentStatus)
+    except OSError as error:
+        raise StoreError(f"{path}: no status of an agent: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path}: no status of an agent of this version: {error}") from None
