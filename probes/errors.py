@@ -9,6 +9,7 @@ What the network answers is never an exception but data (`record.Failure`).
     |- RecordError          a record file cannot be read
     |- StoreError           the store cannot be read or written
     |- SpoolError           the spool cannot take what was measured
+    |- BusError             the bus of a fleet cannot be reached, or refuses us
     |- ReflectorError       our own responder cannot run
     `- LabError             the lab cannot start, or died
 """
@@ -74,6 +75,10 @@ class StoreError(PathbudgetError):
 
 class SpoolError(PathbudgetError):
     """The spool cannot take samples (disk full, read-only)."""
+
+
+class BusError(PathbudgetError):
+    """The bus of a fleet cannot be reached, or refuses us. What was measured waits."""
 
 
 class ReflectorError(PathbudgetError):

@@ -25,6 +25,10 @@ PACKAGES = {
     "dnsdist": "dnsdist",
     "bird": "bird2",
     "scamper": "scamper",
+    "nats-server": "nats-server",
+    "sshd": "openssh-server",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
 }
 """Program to Debian package."""
 

@@ -1,0 +1,67 @@
+"""A connection to the bus: TLS, the NKey of the user, and again and again when it breaks."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pathbudget.agents.bus.login import Login
+from pathbudget.agents.bus.subjects import inbox
+from pathbudget.probes.errors import BusError
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+CONNECT_S = 5
+PAUSE_S = 2
+PING_S = 20
+"""A server that does not answer two of these is away: the connection is made anew."""
+
+
+async def connect(login: Login, say: Callable[[str], None]) -> "Client":
+    """A connection that comes back by itself for ever once it is made. `say` hears what breaks it.
+
+    Raises BusError where it cannot be made now: wrong address, certificate, or credentials.
+    """
+    import nats
+    from nats.errors import Error
+
+    async def broken() -> None:
+        say("the bus is away")
+
+    async def back() -> None:
+        say("the bus is back")
+
+    async def problem(error: Exception) -> None:
+        say(f"bus: {error or type(error).__name__}")
+
+    try:
+        return await nats.connect(
+            servers=list(login.servers),
+            name=login.user,
+            tls=_context(login.authority),
+            nkeys_seed_str=login.seed,
+            inbox_prefix=inbox(login.user),
+            connect_timeout=CONNECT_S,
+            reconnect_time_wait=PAUSE_S,
+            max_reconnect_attempts=-1,
+            ping_interval=PING_S,
+            allow_reconnect=True,
+            disconnected_cb=broken,
+            reconnected_cb=back,
+            error_cb=problem,
+        )
+    except (Error, OSError, ssl.SSLError, TimeoutError, asyncio.TimeoutError) as error:
+        where = ", ".join(login.servers)
+        raise BusError(f"{where}: {error or type(error).__name__}") from None
+
+
+def _context(authority: str) -> ssl.SSLContext:
+    """TLS 1.2 or newer, the servers' names checked, no other authority than the fleet's own."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_verify_locations(cadata=authority)
+    except ssl.SSLError as error:
+        raise BusError(f"the authority of the login is no certificate: {error}") from None
+    return context
