@@ -1,6 +1,5 @@
 """A connection to the bus: TLS, the NKey of the user, and again and again when it breaks."""
 
-import asyncio
 import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -33,7 +32,7 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
         say("the bus is back")
 
     async def problem(error: Exception) -> None:
-        say(f"bus: {error or type(error).__name__}")
+        say(f"bus: {str(error) or type(error).__name__}")
 
     try:
         return await nats.connect(
@@ -51,9 +50,9 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
             reconnected_cb=back,
             error_cb=problem,
         )
-    except (Error, OSError, ssl.SSLError, TimeoutError, asyncio.TimeoutError) as error:
+    except (Error, OSError, TimeoutError) as error:
         where = ", ".join(login.servers)
-        raise BusError(f"{where}: {error or type(error).__name__}") from None
+        raise BusError(f"{where}: {str(error) or type(error).__name__}") from None
 
 
 def _context(authority: str) -> ssl.SSLContext:

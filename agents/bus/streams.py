@@ -44,7 +44,7 @@ async def ensure_streams(
                 await stream.update_stream(config)
         await stream.add_consumer(RESULTS_STREAM, collectors_config())
     except (Error, TimeoutError) as error:
-        raise BusError(f"streams cannot be made: {error or type(error).__name__}") from None
+        raise BusError(f"streams cannot be made: {str(error) or type(error).__name__}") from None
 
 
 def results_config(replicas: int, most_octets: int) -> "StreamConfig":
