@@ -1,5 +1,6 @@
 """A connection to the bus: TLS, the NKey of the user, and again and again when it breaks."""
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
 
 CONNECT_S = 5
+FIRST_S = 12.0
+"""For the first connection: the client by itself would try for ever, and say nothing."""
 PAUSE_S = 2
 PING_S = 20
 """A server that does not answer two of these is away: the connection is made anew."""
@@ -22,37 +25,47 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
 
     Raises BusError where it cannot be made now: wrong address, certificate, or credentials.
     """
-    import nats
+    from nats.aio.client import Client
     from nats.errors import Error
 
+    client, made, why = Client(), False, ""
+
     async def broken() -> None:
-        say("the bus is away")
+        if made:
+            say("the bus is away")
 
     async def back() -> None:
         say("the bus is back")
 
     async def problem(error: Exception) -> None:
-        say(f"bus: {str(error) or type(error).__name__}")
+        nonlocal why
+        why = str(error) or type(error).__name__
+        if made:
+            say(f"bus: {why}")
 
     try:
-        return await nats.connect(
-            servers=list(login.servers),
-            name=login.user,
-            tls=_context(login.authority),
-            nkeys_seed_str=login.seed,
-            inbox_prefix=inbox(login.user),
-            connect_timeout=CONNECT_S,
-            reconnect_time_wait=PAUSE_S,
-            max_reconnect_attempts=-1,
-            ping_interval=PING_S,
-            allow_reconnect=True,
-            disconnected_cb=broken,
-            reconnected_cb=back,
-            error_cb=problem,
-        )
+        async with asyncio.timeout(FIRST_S):
+            await client.connect(
+                servers=list(login.servers),
+                name=login.user,
+                tls=_context(login.authority),
+                nkeys_seed_str=login.seed,
+                inbox_prefix=inbox(login.user),
+                connect_timeout=CONNECT_S,
+                reconnect_time_wait=PAUSE_S,
+                max_reconnect_attempts=-1,
+                ping_interval=PING_S,
+                allow_reconnect=True,
+                disconnected_cb=broken,
+                reconnected_cb=back,
+                error_cb=problem,
+            )
     except (Error, OSError, TimeoutError) as error:
-        where = ", ".join(login.servers)
-        raise BusError(f"{where}: {str(error) or type(error).__name__}") from None
+        await client.close()
+        where, text = ", ".join(login.servers), why or str(error) or type(error).__name__
+        raise BusError(f"{where}: {text}") from None
+    made = True
+    return client
 
 
 def _context(authority: str) -> ssl.SSLContext:

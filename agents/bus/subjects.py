@@ -27,6 +27,12 @@ MOST_OCTETS = 8 << 20
 """Of one message."""
 
 
+OPERATOR, COLLECTOR, REGISTRAR = "operator", "collector", "registrar"
+"""Users that are no agents."""
+_GUEST = "guest-"
+_API = "$JS.API"
+
+
 class Permissions(NamedTuple):
     """What the server lets one user do."""
 
@@ -77,12 +83,49 @@ def guest_permissions(agent: str) -> Permissions:
     return Permissions((f"{ENROL}.{name}",), (f"{inbox(guest(name))}.>",))
 
 
+def operator_permissions() -> Permissions:
+    """Of whoever brings plans, asks for probes, and looks after the streams."""
+    buckets = tuple(key_subject(bucket, ">") for bucket in (PLANS, STATUS))
+    return Permissions(
+        publish=(f"{_API}.>", "$JS.ACK.>", "$JS.FC.>", f"{ASK}.*", *buckets),
+        subscribe=(f"{inbox(OPERATOR)}.>", *buckets),
+    )
+
+
+def collector_permissions() -> Permissions:
+    """Of all collectors: results out of their stream, and how agents are. They change nothing."""
+    consumer = f"{RESULTS_STREAM}.{COLLECTORS}"
+    return Permissions(
+        publish=(
+            f"{_API}.CONSUMER.MSG.NEXT.{consumer}",
+            f"{_API}.CONSUMER.INFO.{consumer}",
+            f"$JS.ACK.{consumer}.>",
+            *(f"{_API}.STREAM.INFO.{name}" for name in (RESULTS_STREAM, f"KV_{STATUS}")),
+            value_subject(STATUS, "*"),
+        ),
+        subscribe=(f"{inbox(COLLECTOR)}.>", key_subject(STATUS, "*")),
+    )
+
+
+def registrar_permissions() -> Permissions:
+    """Of the one that answers new agents, and does nothing else."""
+    return Permissions((), (f"{ENROL}.*", f"{inbox(REGISTRAR)}.>"), answers=True)
+
+
 def guest(agent: str) -> str:
     """Name of the user that an invitation stands for."""
-    return f"guest-{agent}"
+    return f"{_GUEST}{agent}"
+
+
+def is_agent_name(name: str) -> bool:
+    """Whether an agent may be called so. The names of other users are not free: an agent with one
+    of them could listen to the answers that they get.
+    """
+    reserved = name in (OPERATOR, COLLECTOR, REGISTRAR) or name.startswith(_GUEST)
+    return AGENT_NAME.fullmatch(name) is not None and not reserved
 
 
 def _named(agent: str) -> str:
-    if not AGENT_NAME.fullmatch(agent):
+    if not is_agent_name(agent):
         raise ValueError(f"{agent[:80]!r} is no name of an agent")
     return agent
