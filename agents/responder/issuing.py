@@ -69,10 +69,10 @@ def names_of(shown: Pair | None, authority: Pair) -> list[str]:
     return [*hosts, *(str(address) for address in addresses)]
 
 
-def new_authority() -> Pair:
+def new_authority(subject: str = "pathbudget responder authority") -> Pair:
     """A new self-signed authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("pathbudget responder authority")
+    name = _name(subject)
     builder = (
         _builder(name, name, key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -81,16 +81,28 @@ def new_authority() -> Pair:
     return Pair(builder.sign(key, SHA256()), key)
 
 
-def new_server(names: Sequence[str], authority: Pair) -> Pair:
-    """A new server certificate for `names` (host names and addresses), issued by `authority`."""
+def new_server(
+    names: Sequence[str],
+    authority: Pair,
+    *,
+    subject: str = "pathbudget responder",
+    also_client: bool = False,
+) -> Pair:
+    """A new server certificate for `names` (host names and addresses), issued by `authority`.
+
+    `also_client`: for servers that connect to one another.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH]
+    if also_client:
+        uses.append(ExtendedKeyUsageOID.CLIENT_AUTH)
     issuer = authority.certificate
     authority_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = (
-        _builder(_name("pathbudget responder"), issuer.subject, key)
+        _builder(_name(subject), issuer.subject, key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(authority_id, critical=False)
         .add_extension(
             x509.SubjectAlternativeName([_alternative(n) for n in names]), critical=False
