@@ -1,6 +1,7 @@
 """A connection to the bus: TLS, the NKey of the user, and again and again when it breaks."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -28,10 +29,11 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
     from nats.aio.client import Client
     from nats.errors import Error
 
+    logging.getLogger("asyncio").addFilter(_is_news)
     client, made, why = Client(), False, ""
 
     async def broken() -> None:
-        if made:
+        if made and not client.is_closed:
             say("the bus is away")
 
     async def back() -> None:
@@ -66,6 +68,11 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
         raise BusError(f"{where}: {text}") from None
     made = True
     return client
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """asyncio warns at each end of a TLS connection of how the client is written."""
+    return "eof_received" not in record.getMessage()
 
 
 def _context(authority: str) -> ssl.SSLContext:

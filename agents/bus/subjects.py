@@ -108,8 +108,12 @@ def collector_permissions() -> Permissions:
 
 
 def registrar_permissions() -> Permissions:
-    """Of the one that answers new agents, and does nothing else."""
-    return Permissions((), (f"{ENROL}.*", f"{inbox(REGISTRAR)}.>"), answers=True)
+    """Of the one that answers new agents, and does nothing else.
+
+    It answers by subject, not by right of having been asked: that right is forgotten whenever the
+    users are read anew, which is what its own answers bring about.
+    """
+    return Permissions(("_R_.>",), (f"{ENROL}.*", f"{inbox(REGISTRAR)}.>"))
 
 
 def guest(agent: str) -> str:
