@@ -55,6 +55,7 @@ from pathbudget.analysis.whole_budget.evaluation import Networks, whole_budgets
 from pathbudget.analysis.whole_budget.network import NetworkSource
 from pathbudget.analysis.whole_budget.results import WholeBudget
 from pathbudget.analysis.whole_budget.terms import Term
+from pathbudget.probes.agent_health import AGENT
 from pathbudget.probes.record import Measurement
 from pathbudget.sites.catalogue import Catalogue, Tier
 
@@ -138,7 +139,12 @@ class _Intake:
         self._seen: set[tuple[str, int, int]] = set()
 
     def add(self, measurement: Measurement) -> None:
-        """The same id with as many samples from the same moment is the same record again."""
+        """The same id with as many samples from the same moment is the same record again.
+
+        What agents say of themselves is about no path.
+        """
+        if measurement.probe == AGENT:
+            return
         first = measurement.samples[0].sent_unix_ns if measurement.samples else 0
         identity = (measurement.id, len(measurement.samples), first)
         if identity in self._seen:

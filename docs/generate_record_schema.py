@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from pathbudget.probes import record
+from pathbudget.probes import agent_health, record
 from pathbudget.probes.bgp import record as bgp
 from pathbudget.probes.columns import (
     CONTEXT_COLUMNS,
@@ -23,6 +23,7 @@ from pathbudget.probes.columns import (
 
 PAGE = Path(__file__).parent / "record-schema.md"
 WORDS: Sequence[type[StrEnum]] = (
+    agent_health.HealthMetric,
     record.AddressFamily,
     record.ClockSource,
     record.ConnectionMode,

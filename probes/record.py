@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import msgspec
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the record schema, counted apart from the package (docs/record-schema.md)."""
 
 

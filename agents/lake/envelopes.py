@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pathbudget.analysis.series import VARIANTS, place_of, transport_of, variant_of
+from pathbudget.probes.agent_health import AGENT
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import AddressFamily, Measurement, Target, Transport, Vantage
 
@@ -190,7 +191,7 @@ def _envelope(values: Mapping[str, Any]) -> Measurement:
 
 
 def _wanted(table: pa.Table, wish: Wanted, repeated: Sequence[int]) -> npt.NDArray[np.bool_]:
-    kept = np.ones(len(table), dtype=np.bool_)
+    kept = table.column("probe").to_numpy() != AGENT
     if wish.campaign is not None:
         kept &= table.column("campaign").to_numpy() == wish.campaign
     started = _filled(table.column("started_unix_ns").combine_chunks(), 0)

@@ -112,8 +112,12 @@ FULL = Measurement(
 
 
 def test_the_format_on_disk_is_what_it_was() -> None:
-    kept = (RECORDS / "schema-4.jsonl").read_bytes()
+    kept = (RECORDS / "schema-5.jsonl").read_bytes()
     assert encode_line(SMALL) + encode_line(FULL) == kept
+    assert list(read_lines(RECORDS / "schema-5.jsonl")) == [SMALL, FULL]
+
+
+def test_a_file_of_schema_4_is_read_as_it_is() -> None:
     assert list(read_lines(RECORDS / "schema-4.jsonl")) == [SMALL, FULL]
 
 
@@ -172,7 +176,7 @@ def test_fields_of_others_are_ignored_at_every_level() -> None:
 
 def test_the_version_may_stand_anywhere_in_the_line() -> None:
     line = encode_line(SMALL).strip()
-    moved = line[:-1].replace(b'"schema":4,', b"") + b', "schema": 4}'
+    moved = line[:-1].replace(b'"schema":5,', b"") + b', "schema": 5}'
     assert decode_line(moved) == SMALL
 
 
@@ -183,15 +187,15 @@ GOOD = encode_line(FULL)
     ("line", "message"),
     [
         (
-            b'{"schema":5}',
-            "schema: written by a newer pathbudget; schema 5, this one reads up to 4",
+            b'{"schema":6}',
+            "schema: written by a newer pathbudget; schema 6, this one reads up to 5",
         ),
         (b'{"id":"x"}', "schema: missing; every record says its schema version"),
-        (b'{"schema":"3"}', "schema: '3' is no version; expected 1 to 4"),
-        (b'{"schema":true}', "schema: True is no version; expected 1 to 4"),
-        (b'{"schema":0}', "schema: 0 is no version; expected 1 to 4"),
-        (b'{"schema":4,"id":5}', "id: Expected `str`, got `int`"),
-        (b'{"schema":4,"id":"x"}', "the record: Object missing required field `vantage`"),
+        (b'{"schema":"3"}', "schema: '3' is no version; expected 1 to 5"),
+        (b'{"schema":true}', "schema: True is no version; expected 1 to 5"),
+        (b'{"schema":0}', "schema: 0 is no version; expected 1 to 5"),
+        (b'{"schema":5,"id":5}', "id: Expected `str`, got `int`"),
+        (b'{"schema":5,"id":"x"}', "the record: Object missing required field `vantage`"),
         (b'{"schema":1,"options":[]}', "options: Expected `object`, got `array`"),
         (b'{"schema":1,"options":{"schedule":5}}', "schedule: Expected `str`, got `int`"),
         (b"[1]", "the record: Expected `object`, got `array`"),
@@ -205,7 +209,7 @@ GOOD = encode_line(FULL)
             GOOD.replace(b'"value_ns":-7,', b""),
             "samples[0]: a sample has either value_ns or failure, never both or neither",
         ),
-        (b'{"schema":4,"id":"\xff"}', "no valid JSON: Invalid UTF-8 encoded string"),
+        (b'{"schema":5,"id":"\xff"}', "no valid JSON: Invalid UTF-8 encoded string"),
         (b'{"schema":' + b"[" * 100_000, "no valid JSON: maximum recursion depth exceeded"),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_column_says_its_unit_and_meaning() -> None:
 def test_a_table_says_which_version_it_is_written_in() -> None:
     for schema, table in ((SAMPLE_SCHEMA, b"samples"), (MEASUREMENT_SCHEMA, b"measurements")):
         assert schema.metadata is not None
-        assert schema.metadata[b"pathbudget.schema"] == b"4"
+        assert schema.metadata[b"pathbudget.schema"] == b"5"
         assert schema.metadata[b"pathbudget.table"] == table
 
 
@@ -64,8 +64,8 @@ def test_tables_of_schema_1_load(records: list[Measurement]) -> None:
 
 def test_a_table_of_a_newer_version_is_refused(records: list[Measurement]) -> None:
     rows = measurement_table(records).to_pylist()
-    newer = pa.Table.from_pylist([{**rows[0], "schema": 5}], schema=MEASUREMENT_SCHEMA)
-    with pytest.raises(RecordError, match="written by a newer pathbudget; schema 5"):
+    newer = pa.Table.from_pylist([{**rows[0], "schema": 6}], schema=MEASUREMENT_SCHEMA)
+    with pytest.raises(RecordError, match="written by a newer pathbudget; schema 6"):
         list(from_tables(newer, sample_table(records)))
 
 

@@ -97,7 +97,7 @@ def test_a_file_carries_units_meanings_and_its_schema_version(folder: Path) -> N
             schema = file.schema_arrow
             assert file.metadata.row_group(0).column(0).compression == "ZSTD"
         assert schema.metadata is not None
-        assert schema.metadata[b"pathbudget.schema"] == b"4"
+        assert schema.metadata[b"pathbudget.schema"] == b"5"
         for column in columns:
             metadata = schema.field(column.name).metadata
             assert metadata is not None
