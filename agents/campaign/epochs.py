@@ -26,6 +26,8 @@ class Epoch:
     started_monotonic_ns: int
     packets: int
     """What one shot puts on the wire."""
+    octets: int
+    """Likewise, with all headers and both directions."""
     resolves: bool
     """Whether each shot times the resolution of the name too."""
     fired: int = 0

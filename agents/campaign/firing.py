@@ -125,9 +125,12 @@ class Firing:
         current, batching, behind = self._current, self._batching, self._keeping_up.behind
         batches: dict[str, list[Shot]] = {}
         singles: list[tuple[Epoch, int, int]] = []
+        octets = 0
         for _, (offset_ns, series, seq) in due:
             epoch = current[series]
             epoch.fired += 1
+            if epoch.family is not None:
+                octets += epoch.octets
             if behind:
                 self._measurements.count(epoch.number, "host_busy")
             name, due_ns = epoch.plan.probe, start_ns + offset_ns
@@ -142,6 +145,7 @@ class Firing:
         for epoch, seq, due_ns in singles:
             self._send_one(epoch, seq, due_ns)
         self._progress.fired += len(due)
+        self._progress.octets += octets
         self._progress.reached_ns = due[-1][1][0] + 1
 
     def _send_one(self, epoch: Epoch, seq: int, due_ns: int) -> None:

@@ -10,6 +10,8 @@ class Progress:
     """`reached_ns` is the offset up to which every send has been made."""
 
     fired: int = 0
+    octets: int = 0
+    """What all that was fired has put on the wire, by the cost of the probes (`contract.Cost`)."""
     samples: int = 0
     failures: dict[str, int] = field(default_factory=dict[str, int])
     """Probes that failed, by kind of failure."""

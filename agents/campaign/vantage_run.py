@@ -220,6 +220,7 @@ class VantageRun:
             family, failure = None, Failure(FailureKind.PERMISSION, Stage.SEND, why)
         number, self._next_number = self._next_number, self._next_number + 1
         spec = self._table[series.kind]
+        cost = spec.cost(series.options)
         epoch = Epoch(
             number=number,
             plan=series,
@@ -228,7 +229,8 @@ class VantageRun:
             family=family,
             failure=failure,
             started_monotonic_ns=self._clock.monotonic_ns(),
-            packets=spec.cost(series.options).packets,
+            packets=cost.packets,
+            octets=cost.bytes,
             resolves=spec.needs_port and literal_family(series.target.host) is None,
         )
         self._measurements.begin(epoch, self.plan)

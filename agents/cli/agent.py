@@ -68,13 +68,12 @@ def agent(
     from pathbudget.agents.spool.bounds import Bounds
 
     require("store", "pyarrow")
-    from pathbudget.agents.store.parquet import Store
+    from pathbudget.agents.store.layout import Layout
 
     bounds = Bounds(spool_bytes, _age_ns(spool_age), drop)
     wish = AgentWish(plan, state, agent, trust, policy, bounds, realtime)
-    target = Store(store)
-    target.check_writable()
-    run_agent(wish, StoreUplink(target), tell)
+    Layout(store).check_writable()
+    run_agent(wish, StoreUplink(store), tell)
 
 
 def _age_ns(text: str) -> int:

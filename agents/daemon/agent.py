@@ -4,6 +4,7 @@ plan       -> measuring.py   one plan under way, within the policy of the host
 samples    -> pieces.py      journals of a minute, safe against `kill -9`
 journals   -> handover.py    into the spool: counted, bounded, safe against a power cut
 spool      -> delivery.py    to the uplink, again and again until it is acknowledged
+the agent  -> health.py      what it measures of itself, into the same spool once a piece
 """
 
 import asyncio
@@ -12,13 +13,16 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pathbudget.agents.daemon.day_bytes import DayBytes
 from pathbudget.agents.daemon.delivery import Delivery, Uplink
 from pathbudget.agents.daemon.handover import Handover
+from pathbudget.agents.daemon.health import Health
 from pathbudget.agents.daemon.measuring import Measuring, Surroundings
 from pathbudget.agents.plans.plan import AgentPlan
 from pathbudget.agents.plans.policy import Policy
 from pathbudget.agents.spool.spool import Spool
 from pathbudget.probes.clock import Clock
+from pathbudget.probes.codec import encode_line
 from pathbudget.probes.errors import PathbudgetError
 
 LOOK_EVERY_S = 1.0
@@ -26,7 +30,7 @@ AHEAD_NS = 2_000_000_000
 """Quiet hours begin so much earlier: the look that notices them comes once a second."""
 RETRY_S = 30.0
 """Until a plan that could not be begun, or that ended by itself, is tried again."""
-LAST_DELIVERY_S = 5.0
+LAST_DELIVERY_S = 20.0
 
 
 @dataclass(slots=True)
@@ -37,6 +41,8 @@ class AgentState:
     """Of the plan that is carried out."""
     quiet: bool = False
     expired: bool = False
+    spent: bool = False
+    """The bytes of today are used up."""
     problems: list[str] = field(default_factory=list[str])
     """The latest ones, each once."""
 
@@ -52,6 +58,7 @@ class Agent:
         spool: Spool,
         handover: Handover,
         uplink: Uplink,
+        today: DayBytes,
         say: Callable[[str], None],
         rng: random.Random,
     ) -> None:
@@ -63,16 +70,21 @@ class Agent:
         self._handover = handover
         self._delivery = Delivery(spool, uplink, rng)
         self._say = say
+        self._today = today
+        self._counted_octets = 0
+        """Of the plan under way, those that `today` knows of."""
+        self._health = Health(self._clock, around.new_id, spool.state())
         self._plan: AgentPlan | None = None
         self._now: Measuring | None = None
-        self._rolled_ns = self._clock.monotonic_ns()
+        self._rolled_ns = self._recorded_ns = self._clock.monotonic_ns()
         self._try_again_ns = 0
         self._stopped = asyncio.Event()
         self._turn = asyncio.Lock()
         """One change of what is measured at a time."""
 
     async def take(self, plan: AgentPlan) -> None:
-        """Carry out another plan from now on. The one before it sends until this one does.
+        """Carry out another plan from now on. The one before it sends until this one does; what is
+        the same but for its serial and its end goes on as it is.
 
         Raises PathbudgetError where it cannot be begun: the one before it goes on then.
         """
@@ -80,6 +92,10 @@ class Agent:
             if self._is_idle(plan):
                 self._plan = plan
                 await self._replace(None)
+                return
+            if self._now is not None and self._now.is_of(plan, self.policy):
+                self._plan, self.state.serial = plan, plan.serial
+                self._say(f"plan {plan.serial}: the same series, which go on")
                 return
             await self._replace(await self._begun(plan))
             self._plan = plan
@@ -119,6 +135,11 @@ class Agent:
         return pieces or self._spool.trouble or self._delivery.trouble
 
     @property
+    def bytes_today(self) -> int:
+        """What has been put on the wire since 00:00 UTC, both directions."""
+        return self._today.spent()
+
+    @property
     def measuring(self) -> Measuring | None:
         """What is under way."""
         return self._now
@@ -135,21 +156,33 @@ class Agent:
 
     async def _replace(self, following: Measuring | None) -> None:
         before, self._now = self._now, following
+        self._count_octets(before)
+        self._counted_octets = 0
         self._rolled_ns = self._clock.monotonic_ns()
         if before is not None:
             await before.wind_down()
+
+    def _count_octets(self, measuring: Measuring | None) -> None:
+        """Note what has been sent since the last time, before it is forgotten."""
+        if measuring is not None:
+            octets = measuring.run.progress.octets
+            self._today.add(octets - self._counted_octets)
+            self._counted_octets = octets
 
     def _is_idle(self, plan: AgentPlan) -> bool:
         """Whether nothing may be sent now. Notes why, and says it once."""
         now = self._clock.unix_ns()
         quiet = self.policy.is_quiet(now) or self.policy.is_quiet(now + AHEAD_NS)
         expired = now >= plan.expires_unix_ns
+        spent = self._today.spent() >= self.policy.bytes_per_day
         if quiet != self.state.quiet:
             self._say("quiet hours begin" if quiet else "quiet hours are over")
         if expired and not self.state.expired:
             self._say(f"plan {plan.serial} has expired: nothing is sent until there is another")
-        self.state.quiet, self.state.expired = quiet, expired
-        return quiet or expired
+        if spent and not self.state.spent:
+            self._say("the bytes of today are used up: nothing is sent until 00:00 UTC")
+        self.state.quiet, self.state.expired, self.state.spent = quiet, expired, spent
+        return quiet or expired or spent
 
     async def _watch(self) -> None:
         while True:
@@ -162,6 +195,10 @@ class Agent:
         if plan is None:
             return
         now_ns = self._clock.monotonic_ns()
+        self._count_octets(self._now)
+        self._health.look(None if self._now is None else self._now.run.progress.noise)
+        if now_ns - self._recorded_ns >= plan.roll_ns:
+            self._record(plan)
         if self._is_idle(plan):
             await self._replace(None)
         elif self._now is None and now_ns >= self._try_again_ns:
@@ -177,6 +214,14 @@ class Agent:
             self._note(text)
         self._handover.problems.clear()
         self._spool.problems.clear()
+
+    def _record(self, plan: AgentPlan) -> None:
+        """Keep what the agent says of itself, and what it has sent today."""
+        self._recorded_ns = self._clock.monotonic_ns()
+        host = (None, None) if self._now is None else self._now.run.host_state()
+        found = self._health.measured(plan, self._spool.state(), *host)
+        self._spool.append(found.id, encode_line(found), len(found.samples))
+        self._today.save()
 
     async def _try(self, plan: AgentPlan, now_ns: int) -> None:
         try:
@@ -194,7 +239,10 @@ class Agent:
         self._say(problem)
 
     async def _end(self) -> None:
+        if self._plan is not None:
+            self._record(self._plan)
         await self._replace(None)
+        self._today.save()
         await self._handover.finish()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._deliver_rest(), LAST_DELIVERY_S)

@@ -9,8 +9,13 @@ from pathbudget.agents.spool.entry import Entry
 from pathbudget.agents.spool.spool import Spool
 from pathbudget.probes.errors import PathbudgetError
 
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 2000
+"""Entries; the spool bounds their bytes."""
 LOOK_EVERY_S = 1.0
+MORE_COMES_S = 0.25
+LONGEST_LOOKS = 20
+"""While entries come, as they do when a piece is closed, they are awaited for so many looks: one
+delivery with all of them is one file of a store, and twenty small ones are twenty."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -35,12 +40,23 @@ class Delivery:
         self._uplink = uplink
         self._rng = rng
         self._failures = 0
+        self._seen = spool.next_number
 
     async def run(self) -> None:
         """Deliver for ever."""
         while True:
+            await self._let_come()
             if not await self.once():
                 await asyncio.sleep(self.pause_s)
+
+    async def _let_come(self) -> None:
+        before = self._spool.next_number
+        for _ in range(LONGEST_LOOKS):
+            if self._seen == before:
+                return
+            self._seen = before
+            await asyncio.sleep(MORE_COMES_S)
+            before = self._spool.next_number
 
     @property
     def pause_s(self) -> float:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from pathbudget.agents.campaign.plan import VantagePlan
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.daemon.pieces import Pieces
@@ -44,7 +46,7 @@ class Measuring:
 
     def __init__(self, plan: AgentPlan, policy: Policy, around: Surroundings) -> None:
         """`plan` has been admitted, and its files are paths of this host."""
-        self.plan = plan
+        self._plan, self._policy = plan, policy
         vantage_plan = _carried_out(plan, policy)
         self._around = around
         self._network = around.network(vantage_plan)
@@ -70,6 +72,20 @@ class Measuring:
     def run(self) -> VantageRun:
         """The run itself, for whoever wants to know how it fares."""
         return self._run
+
+    def is_of(self, plan: AgentPlan, policy: Policy) -> bool:
+        """Whether it is what that plan wants under that policy, but for the plan's serial and end.
+
+        It goes on under the serial that it began with, which its results name.
+        """
+        mine = self._plan
+        other = msgspec.structs.replace(
+            policy.localized(plan),
+            serial=mine.serial,
+            issued_unix_ns=mine.issued_unix_ns,
+            expires_unix_ns=mine.expires_unix_ns,
+        )
+        return self.failed is None and policy == self._policy and other == mine
 
     async def prepare(self) -> None:
         """Open probes and resolve names; sends nothing to a target. Raises PathbudgetError."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pathbudget.agents.campaign.plan import VantagePlan
 from pathbudget.agents.daemon.agent import Agent
+from pathbudget.agents.daemon.day_bytes import FILE, DayBytes
 from pathbudget.agents.daemon.delivery import Uplink
 from pathbudget.agents.daemon.handover import Handover
 from pathbudget.agents.daemon.measuring import Surroundings
@@ -27,7 +28,7 @@ from pathbudget.probes.network import SystemNetwork
 from pathbudget.probes.scheduling import RealTime, schedule_this_process
 
 SPOOL, OPEN = "spool", "open"
-LOOK_EVERY_S = 5.0
+LOOK_EVERY_S = 2.0
 """How often the plan is looked at and the status written."""
 ALIVE_SHARE = 3.0
 """So many signs of life within the time of the watchdog."""
@@ -101,6 +102,7 @@ class _Running:
             spool=spool,
             handover=self._handover,
             uplink=uplink,
+            today=DayBytes(wish.state / FILE, around.clock),
             say=say,
             rng=rng,
         )
@@ -181,7 +183,12 @@ class _Running:
 
     def _line(self) -> str:
         state, spool = self._agent.state, self._spool.state()
-        word = "quiet hours" if state.quiet else "plan expired" if state.expired else "measuring"
+        reasons = {
+            "quiet hours": state.quiet,
+            "plan expired": state.expired,
+            "bytes of today used up": state.spent,
+        }
+        word = next((reason for reason, holds in reasons.items() if holds), "measuring")
         return f"{word}, plan {state.serial}, {spool.waiting_samples} samples wait"
 
     def _write_status(self) -> None:

@@ -27,6 +27,9 @@ class AgentStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     series: int = 0
     quiet: bool = False
     expired: bool = False
+    spent: bool = False
+    """The bytes of today are used up."""
+    bytes_today: int = 0
     fired: int = 0
     """Since this plan was begun."""
     samples: int = 0
@@ -53,6 +56,8 @@ def status_of(agent: Agent, spool: SpoolState) -> AgentStatus:
         series=0 if measuring is None else len(measuring.run.plan.series),
         quiet=state.quiet,
         expired=state.expired,
+        spent=state.spent,
+        bytes_today=agent.bytes_today,
         fired=0 if progress is None else progress.fired,
         samples=0 if progress is None else progress.samples,
         failures={} if progress is None else dict(progress.failures),

@@ -167,6 +167,11 @@ class Spool:
         return id in self._torn_names
 
     @property
+    def next_number(self) -> int:
+        """What the next entry is given."""
+        return self._next
+
+    @property
     def first_number(self) -> int:
         """Entries of lower numbers are settled, and gone."""
         return self._segments.first_number(self._next)

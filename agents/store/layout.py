@@ -151,6 +151,14 @@ class Layout:
             new.replace(marker)
             sync(self.root)
 
+    def check_writable(self) -> None:
+        """Make the folders that are missing, and write a trial file. Raises StoreError."""
+        self.create()
+        try:
+            self.try_to_write()
+        except OSError as error:
+            raise StoreError(f"{self.root}: cannot be written: {explain_os_error(error)}") from None
+
     def try_to_write(self) -> None:
         """Write a trial file of one megabyte and remove it. Raises OSError."""
         trial = self.staging / f"trial-{os.getpid()}"

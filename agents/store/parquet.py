@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pathbudget.agents.store.compaction import CompactReceipt, compact
-from pathbudget.agents.store.disk import explain_os_error
 from pathbudget.agents.store.layout import BGP_UPDATES, MEASUREMENTS, SAMPLES, Layout, date_of
 from pathbudget.agents.store.listing import (
     CampaignSummary,
@@ -89,11 +88,7 @@ class Store:
 
         To be called before anything is measured.
         """
-        self.layout.create()
-        try:
-            self.layout.try_to_write()
-        except OSError as error:
-            raise StoreError(f"{self.path}: cannot be written: {explain_os_error(error)}") from None
+        self.layout.check_writable()
 
     def write(self, measurements: Iterable[Measurement]) -> Receipt:
         """Store what is not there yet. What has been written when an error comes stays written.

@@ -1,15 +1,18 @@
 """From journals to the spool, to whoever keeps results: once, whatever happens in between."""
 
 import asyncio
+import os
 import random
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.daemon.conftest import measured
+import pytest
+from tests.daemon.conftest import measured, until
 
 from pathbudget.agents.daemon.delivery import LONGEST_PAUSE_S, Delivery
 from pathbudget.agents.daemon.handover import DAMAGED, Handover
-from pathbudget.agents.daemon.store_uplink import StoreUplink
+from pathbudget.agents.daemon.store_uplink import WRITER, StoreUplink
 from pathbudget.agents.spool.entry import Entry
 from pathbudget.agents.spool.spool import Spool
 from pathbudget.agents.store.journal import Journal
@@ -117,26 +120,60 @@ def test_what_is_not_acknowledged_is_sent_again_and_pauses_grow(tmp_path: Path) 
     assert pauses[10] == 1.0
 
 
-def test_a_store_has_everything_once_and_an_unreadable_entry_stops_nothing(tmp_path: Path) -> None:
+def test_a_store_has_everything_once_and_an_unreadable_entry_stops_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def deliver() -> None:
+        uplink = StoreUplink(tmp_path / "store")
+        for _ in range(2):
+            assert await uplink.send(entries) == [one.number for one in entries]
+        uplink.close()
+
     journal(tmp_path, "a", "one", "two")
-    store = Store(tmp_path / "store")
-    uplink = StoreUplink(store)
     with Spool.open(tmp_path / "spool") as spool:
         spool.append("garbage", b"{}", 1)
         moved(tmp_path, spool)
         entries = spool.waiting(0, 10)
-        delivered = asyncio.run(uplink.send(entries))
-        assert delivered == [one.number for one in entries]
-        asyncio.run(uplink.send(entries))
-    assert uplink.unreadable == ["garbage", "garbage"]
-    assert [one.id for one in store.measurements()] == ["one", "two"]
+        asyncio.run(deliver())
+    assert capfd.readouterr().err.count("an entry of the spool cannot be read") == 2
+    assert [one.id for one in Store(tmp_path / "store").measurements()] == ["one", "two"]
+
+
+def test_a_writer_of_tables_that_dies_costs_nothing(tmp_path: Path) -> None:
+    """The delivery it had is not acknowledged, and goes to the next one."""
+
+    async def deliver() -> None:
+        uplink = StoreUplink(tmp_path / "store")
+        delivery = Delivery(spool, uplink, random.Random(1))
+        sending = asyncio.create_task(delivery.once())
+        await asyncio.to_thread(until, writers)
+        for one in writers():
+            os.kill(one, signal.SIGKILL)
+        assert not await sending
+        assert "has ended" in delivery.trouble
+        assert await delivery.once()
+        uplink.close()
+
+    journal(tmp_path, "a", "one", "two")
+    with Spool.open(tmp_path / "spool") as spool:
+        moved(tmp_path, spool)
+        asyncio.run(deliver())
+        assert spool.state().acknowledged_samples == 6
+    assert [one.id for one in Store(tmp_path / "store").measurements()] == ["one", "two"]
+
+
+def writers() -> list[int]:
+    """Processes of ours that write tables."""
+    tasks = Path("/proc/self/task")
+    found = {int(word) for one in tasks.glob("*/children") for word in one.read_text().split()}
+    return [one for one in found if WRITER.encode() in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 def test_a_store_that_refuses_acknowledges_nothing(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file")
     with Spool.open(tmp_path / "spool") as spool:
         spool.append("one", b"{}", 1)
-        delivery = Delivery(spool, StoreUplink(Store(tmp_path / "store")), random.Random(1))
+        delivery = Delivery(spool, StoreUplink(tmp_path / "store"), random.Random(1))
         assert not asyncio.run(delivery.once())
         assert delivery.trouble
         assert spool.state().waiting_samples == 1
