@@ -13,7 +13,7 @@ connects, and a number among the refusals.
 import bisect
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pathbudget.analysis.track import Track
+from pathbudget.analysis.variants import variant_of
 from pathbudget.probes.record import (
     ClockSource,
     Failure,
@@ -91,15 +92,6 @@ OTHER_MODE = {
     ),
 }
 """Connections that turned out to be of another mode than the one asked for: what, and why."""
-
-VARIANTS = {
-    "dns": ("transport",),
-    "http": ("version",),
-    "upload": ("version",),
-    "token_stream": ("form", "version"),
-    "completion": ("model", "version"),
-}
-"""Options that make several series of one probe, by probe."""
 
 
 class SeriesKey(NamedTuple):
@@ -219,29 +211,6 @@ def transport_of(measurement: Measurement, metric: str = "") -> Transport | None
     if measurement.probe == "tls" or metric in (Metric.SETUP, Metric.TLS_HANDSHAKE):
         return Transport.TLS
     return None
-
-
-BYTES_PER_TOKEN = 4
-
-
-def asked_bytes(options: Mapping[str, object]) -> int | None:
-    """How many bytes the options of a measurement ask for."""
-    size, tokens = options.get("bytes"), options.get("tokens")
-    if isinstance(size, int) and size > 0:
-        return size
-    if isinstance(tokens, int) and tokens > 0:
-        each = options.get("bytes_per_token")
-        return round(tokens * (each if isinstance(each, int | float) else BYTES_PER_TOKEN))
-    return None
-
-
-def variant_of(measurement: Measurement) -> str:
-    """Options that tell the series of one probe apart, as words."""
-    options, words = measurement.options, list[str]()
-    if measurement.probe == "upload" and (size := asked_bytes(options)) is not None:
-        words.append(f"{size} bytes")
-    names = VARIANTS.get(measurement.probe, ())
-    return " ".join([*words, *(str(options[name]) for name in names if options.get(name))])
 
 
 class SeriesCollector:

@@ -12,8 +12,8 @@ from pathbudget.analysis.series import (
     WALL_CLOCKS,
     place_of,
     transport_of,
-    variant_of,
 )
+from pathbudget.analysis.variants import variant_of
 from pathbudget.probes.record import Flag, Measurement, Metric, Note, Sample
 
 

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from pathbudget.analysis.quantiles import Values
 from pathbudget.analysis.results import Carriage, Carrier, Mode
-from pathbudget.analysis.series import LOST, asked_bytes
+from pathbudget.analysis.series import LOST
 from pathbudget.analysis.shots import Shot, ShotKey, usable_ns, whole_note
 from pathbudget.analysis.track import Track
+from pathbudget.analysis.variants import asked_bytes
 from pathbudget.probes.record import ConnectionMode, FailureKind, Flag, Measurement, Metric
 
 

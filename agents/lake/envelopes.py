@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathbudget.analysis.series import VARIANTS, place_of, transport_of, variant_of
+from pathbudget.analysis.series import place_of, transport_of
+from pathbudget.analysis.variants import VARIANTS, variant_of
 from pathbudget.probes.agent_health import AGENT
 from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import AddressFamily, Measurement, Target, Transport, Vantage

@@ -15,7 +15,7 @@ from pathbudget.analysis.report.document import (
 from pathbudget.analysis.report.lookup import Lookup
 from pathbudget.analysis.report.words import NOT_KNOWN, bare_ms, counted, fine_ms, signed_interval
 from pathbudget.analysis.request_results import UploadSummary
-from pathbudget.analysis.series import BYTES_PER_TOKEN
+from pathbudget.analysis.variants import BYTES_PER_TOKEN
 
 ROWS = 1000
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from pathbudget.analysis.line_place import carriage_words, mixture_weights
 from pathbudget.analysis.results import Carriage, Carrier, Mode
-from pathbudget.analysis.series import BYTES_PER_TOKEN, NS_PER_MS
+from pathbudget.analysis.series import NS_PER_MS
 from pathbudget.analysis.slow_start import extra_round_trips
 from pathbudget.analysis.track import Track
+from pathbudget.analysis.variants import BYTES_PER_TOKEN
 from pathbudget.analysis.whole_budget.case import Case, Changed, Setting
 from pathbudget.analysis.whole_budget.network import Near, NetworkSource
 from pathbudget.analysis.whole_budget.results import WholeBudget

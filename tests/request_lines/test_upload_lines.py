@@ -17,8 +17,8 @@ from tests.request_lines.parts import (
 
 from pathbudget.analysis.finding_kinds import FindingKind
 from pathbudget.analysis.results import Direction, Method, Mode, Verdict
-from pathbudget.analysis.series import asked_bytes
 from pathbudget.analysis.slow_start import extra_round_trips
+from pathbudget.analysis.variants import asked_bytes
 from pathbudget.probes.record import (
     ConnectionMode,
     Failure,
