@@ -24,13 +24,16 @@ PING_S = 20
 async def connect(login: Login, say: Callable[[str], None]) -> "Client":
     """A connection that comes back by itself for ever once it is made. `say` hears what breaks it.
 
+    Only where the server cuts it off on purpose (revoked; a message that is too large) it is closed
+    for good: `is_closed`.
+
     Raises BusError where it cannot be made now: wrong address, certificate, or credentials.
     """
     from nats.aio.client import Client
     from nats.errors import Error
 
     logging.getLogger("asyncio").addFilter(_is_news)
-    client, made, why = Client(), False, ""
+    client, made, why, refusals = Client(), False, "", 0
 
     async def broken() -> None:
         if made and not client.is_closed:
@@ -39,14 +42,23 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
     async def back() -> None:
         say("the bus is back")
 
+    async def closed() -> None:
+        error = client.last_error
+        if made and error is not None and "permissions" not in str(error):
+            say(f"the bus has cut this connection off for good: {error}")
+
     async def problem(error: Exception) -> None:
-        nonlocal why
+        nonlocal why, refusals
         why = str(error) or type(error).__name__
         if made:
             say(f"bus: {why}")
+        elif "authorization" in why.lower():
+            refusals += 1
+            if refusals >= len(login.servers):  # each has said it: no use in going on
+                limit.reschedule(asyncio.get_running_loop().time())
 
     try:
-        async with asyncio.timeout(FIRST_S):
+        async with asyncio.timeout(FIRST_S) as limit:
             await client.connect(
                 servers=list(login.servers),
                 name=login.user,
@@ -60,6 +72,7 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
                 allow_reconnect=True,
                 disconnected_cb=broken,
                 reconnected_cb=back,
+                closed_cb=closed,
                 error_cb=problem,
             )
     except (Error, OSError, TimeoutError) as error:

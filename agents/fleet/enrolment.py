@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pathbudget.agents.bus.connection import connect
-from pathbudget.agents.bus.login import read_login, write_login
+from pathbudget.agents.bus.login import Login, read_login, write_login
 from pathbudget.agents.bus.subjects import ENROL
 from pathbudget.agents.fleet.admission import Answer, Refused, Request
 from pathbudget.agents.fleet.files import fault
@@ -16,7 +17,12 @@ from pathbudget.agents.fleet.invitation import Ticket
 from pathbudget.agents.fleet.user_key import new_user_key, user_key_of
 from pathbudget.probes.errors import BusError
 
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
 ANSWER_S = 10.0
+TRIES, PAUSE_S = 3, 0.5
+"""How often guest and agent try to enter, and how long they wait in between."""
 WORDS = {
     Refused.UNREADABLE: "the registrar does not understand this version",
     Refused.NOT_INVITED: "nobody of this name is invited: ask for a new invitation",
@@ -50,12 +56,13 @@ def enrol(ticket: Ticket, path: Path, say: Callable[[str], None]) -> None:
         pending.unlink()
         raise BusError(f"agent {ticket.agent} is not enrolled: {WORDS[answer.refused]}")
     pending.rename(path)
+    asyncio.run(_seen(login, say))
 
 
 async def _asked(ticket: Ticket, key: str, say: Callable[[str], None]) -> Answer:
     from nats.errors import Error, NoRespondersError
 
-    client = await connect(ticket.guest, say)
+    client = await _entered(ticket.guest, say)
     request = msgspec.json.encode(Request(ticket.token, key))
     try:
         reply = await client.request(f"{ENROL}.{ticket.agent}", request, timeout=ANSWER_S)
@@ -68,3 +75,21 @@ async def _asked(ticket: Ticket, key: str, say: Callable[[str], None]) -> Answer
         raise BusError(f"no answer to the enrolment: {why}; try again") from None
     finally:
         await client.close()
+
+
+async def _seen(login: Login, say: Callable[[str], None]) -> None:
+    """Enter once as the agent."""
+    try:
+        await (await _entered(login, say)).close()
+    except BusError as error:
+        say(f"enrolled, but the servers do not let it in yet: {error}")
+
+
+async def _entered(login: Login, say: Callable[[str], None]) -> "Client":
+    """The servers read their users a moment after they are told to. Raises BusError."""
+    for _ in range(TRIES - 1):
+        try:
+            return await connect(login, say)
+        except BusError:
+            await asyncio.sleep(PAUSE_S)
+    return await connect(login, say)

@@ -19,6 +19,9 @@ GRACE_NS = 60_000_000_000
 """For which a guest whose invitation was used may ask again: the answer may have been lost."""
 
 
+COMMAND_LINE = "command line"
+
+
 class Invitation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an operator gave out for one name."""
 
@@ -91,11 +94,13 @@ class Registry(msgspec.Struct, frozen=True, omit_defaults=True):
         of before is good until the new one comes.
         """
         if not is_agent_name(name):
-            problem = "cannot be the name of an agent"
-            raise ConfigError([Fault("agent", repr(name[:80]), problem, f"{NAME_RULE}; no user's")])
+            problem, expected = "cannot be the name of an agent", f"{NAME_RULE}; no other user's"
+            raise ConfigError([Fault(COMMAND_LINE, repr(name[:80]), problem, expected)])
         member = self.members.get(name, Member(name))
         if member.key and not again:
-            raise ConfigError([Fault("agent", name, "is enrolled", "--again for another host")])
+            raise ConfigError(
+                [Fault(COMMAND_LINE, name, "is enrolled", "--again for another host")]
+            )
         return self.with_member(msgspec.structs.replace(member, invitation=invitation))
 
     def enrolled(self, name: str, key: str, now_unix_ns: int) -> "Registry":
@@ -110,7 +115,9 @@ class Registry(msgspec.Struct, frozen=True, omit_defaults=True):
     def revoked(self, name: str, now_unix_ns: int) -> "Registry":
         """Neither its key nor its invitation is good any more. Raises ConfigError."""
         if name not in self.members:
-            raise ConfigError([Fault("agent", repr(name[:80]), "is not known", "one of the list")])
+            raise ConfigError(
+                [Fault(COMMAND_LINE, repr(name[:80]), "is not known", "one of the list")]
+            )
         return self.with_member(Member(name, revoked_unix_ns=now_unix_ns))
 
 
