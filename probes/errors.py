@@ -10,6 +10,7 @@ What the network answers is never an exception but data (`record.Failure`).
     |- StoreError           the store cannot be read or written
     |- SpoolError           the spool cannot take what was measured
     |- BusError             the bus of a fleet cannot be reached, or refuses us
+    |- HostError            a host cannot be reached over SSH, or cannot do what is wanted
     |- ReflectorError       our own responder cannot run
     `- LabError             the lab cannot start, or died
 """
@@ -81,8 +82,16 @@ class BusError(PathbudgetError):
     """The bus of a fleet cannot be reached, or refuses us. What was measured waits."""
 
 
+class HostError(PathbudgetError):
+    """A host cannot be reached over SSH, or cannot do what is wanted. The message names it."""
+
+
 class ReflectorError(PathbudgetError):
     """A responder of ours cannot run."""
+
+
+class WatchError(PathbudgetError):
+    """Metrics or traces can be neither served nor sent."""
 
 
 class LabError(PathbudgetError):

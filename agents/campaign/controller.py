@@ -1,8 +1,6 @@
 """Runs a campaign: one worker process per vantage, one journal each, then the store."""
 
 import asyncio
-import contextlib
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,18 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from pathbudget.agents.campaign.channel import Channel, Channels, Processes
 from pathbudget.agents.campaign.messages import (
     Done,
     FromWorker,
-    Message,
     Ready,
     Refused,
     Report,
-    Start,
-    Stop,
     WorkOrder,
-    encode,
-    from_worker,
 )
 from pathbudget.agents.campaign.plan import CampaignPlan, VantagePlan
 from pathbudget.probes.errors import (
@@ -33,7 +27,6 @@ from pathbudget.probes.errors import (
 )
 from pathbudget.probes.scheduling import RealTime, processors
 
-WORKER = (sys.executable, "-m", "pathbudget.agents.campaign.worker")
 BYTES_PER_SAMPLE = 160
 """What a journal line takes, generously."""
 SAMPLES_PER_SHOT = 5
@@ -41,7 +34,6 @@ SAMPLES_PER_SHOT = 5
 RESERVE_AT_MOST = 256 << 20
 HEAD_START_NS = 200_000_000
 """Between the start message and the first send, so that no worker is late from the beginning."""
-KILL_AFTER_S = 5.0
 
 OnProgress = Callable[[Sequence["WorkerState"]], None]
 
@@ -69,11 +61,11 @@ class Controller:
         spool: Path,
         on_progress: OnProgress,
         realtime: RealTime = RealTime.AUTO,
+        channels: Channels | None = None,
     ) -> None:
+        channels = channels or Processes()
         self._on_progress = on_progress
-        self._realtime = realtime
-        self._alone = _leaves_a_processor(plan)
-        self._processes: list[asyncio.subprocess.Process] = []
+        self._kill_after_s = channels.kill_after_s
         self._stopping = False
         self._ready = [asyncio.Event() for _ in plan.vantages]
         self.workers = [
@@ -84,83 +76,74 @@ class Controller:
             )
             for index, vantage in enumerate(plan.vantages)
         ]
+        alone = _leaves_a_processor(plan)
+        orders = [
+            WorkOrder(
+                worker.plan,
+                str(worker.journal),
+                _reserve(worker.plan),
+                realtime=realtime,
+                alone=alone,
+            )
+            for worker in self.workers
+        ]
+        self._channels = [channels.open(order) for order in orders]
 
     async def run(self) -> None:
         """Start the workers together, follow them to their end."""
         followers = [
-            asyncio.create_task(self._follow(worker, ready))
-            for worker, ready in zip(self.workers, self._ready, strict=True)
+            asyncio.create_task(self._follow(*one))
+            for one in zip(self.workers, self._channels, self._ready, strict=True)
         ]
         starting = asyncio.create_task(self._start_together())
         try:
             await asyncio.gather(*followers)
         finally:
             starting.cancel()
-            for process in self._processes:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+            self._kill()
             await asyncio.gather(starting, *followers, return_exceptions=True)
 
     def stop(self) -> None:
         """First call: tell the workers to stop. Second call: kill them; the journals stay."""
-        for process in self._processes:
-            if self._stopping:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-            else:
-                self._send(process, Stop())
-        if not self._stopping:
-            asyncio.get_running_loop().call_later(KILL_AFTER_S, self._kill_if_stopping)
+        if self._stopping:
+            self._kill()
+            return
         self._stopping = True
+        for channel in self._channels:
+            channel.stop()
+        asyncio.get_running_loop().call_later(self._kill_after_s, self._kill)
 
-    def _kill_if_stopping(self) -> None:
-        for process in self._processes:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+    def _kill(self) -> None:
+        for channel in self._channels:
+            channel.kill()
 
     async def _start_together(self) -> None:
         await asyncio.gather(*(ready.wait() for ready in self._ready))
-        if any(worker.failed for worker in self.workers) or self._stopping:
-            message: Message = Stop()
-        else:
-            message = Start(time.monotonic_ns() + HEAD_START_NS)
-        for process in self._processes:
-            self._send(process, message)
+        begins = not self._stopping and not any(worker.failed for worker in self.workers)
+        start_ns = time.monotonic_ns() + HEAD_START_NS
+        for channel in self._channels:
+            if begins:
+                channel.start(start_ns)
+            else:
+                channel.stop()
 
-    async def _follow(self, worker: WorkerState, ready: asyncio.Event) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *WORKER,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=1 << 20,
-        )
-        self._processes.append(process)
-        order = WorkOrder(
-            worker.plan,
-            str(worker.journal),
-            _reserve(worker.plan),
-            realtime=self._realtime,
-            alone=self._alone,
-        )
-        self._send(process, order)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        errors = asyncio.create_task(process.stderr.read())
+    async def _follow(self, worker: WorkerState, channel: Channel, ready: asyncio.Event) -> None:
         try:
-            async for line in process.stdout:
-                self._take(worker, from_worker(line), ready)
+            async for message in channel.messages():
+                self._take(worker, message, ready)
         except msgspec.DecodeError as error:
             worker.died = f"said something that is no message ({error})"
+        except PathbudgetError as error:
+            worker.failed = error
         finally:
             ready.set()
-        code = await process.wait()
-        text = (await errors).decode(errors="replace").strip()
-        if not worker.done and worker.failed is None:
-            last_words = text.splitlines()[-1] if text else "without a word"
-            worker.died = worker.died or f"ended with code {code}: {last_words}"
-        elif text:
-            worker.problems.extend(text.splitlines()[-3:])
+        if worker.failed is not None:
+            return
+        ended, complaints = await channel.last_words()
+        if worker.done:
+            worker.problems.extend(complaints)
+        else:
+            worker.died = worker.died or ended
 
     def _take(self, worker: WorkerState, message: FromWorker, ready: asyncio.Event) -> None:
         match message:
@@ -179,11 +162,6 @@ class Controller:
                 if text:
                     worker.died = text
                 self._on_progress(self.workers)
-
-    @staticmethod
-    def _send(process: asyncio.subprocess.Process, message: Message) -> None:
-        if process.stdin is not None and not process.stdin.is_closing():
-            process.stdin.write(encode(message))
 
 
 def _leaves_a_processor(plan: CampaignPlan) -> bool:

@@ -11,12 +11,13 @@ from pathlib import Path
 import msgspec
 
 from pathbudget.agents.campaign import run_state
+from pathbudget.agents.campaign.channel import Channels
 from pathbudget.agents.campaign.controller import Controller, OnProgress, WorkerState
 from pathbudget.agents.campaign.plan import CampaignPlan
 from pathbudget.agents.campaign.run_state import RunState
 from pathbudget.agents.store.parquet import Store
 from pathbudget.agents.store.recovery import commit_journal
-from pathbudget.probes.errors import ConfigError, PathbudgetError
+from pathbudget.probes.errors import ConfigError, HostError, PathbudgetError
 from pathbudget.probes.scheduling import RealTime
 
 SAVE_STATE_EVERY_S = 1.0
@@ -45,6 +46,7 @@ def execute(
     store: Store,
     on_progress: OnProgress,
     realtime: RealTime = RealTime.AUTO,
+    channels: Channels | None = None,
 ) -> Outcome:
     """Run a plan to its end or to Ctrl-C and store what was measured.
 
@@ -56,7 +58,7 @@ def execute(
     spool = store.spool
     spool.mkdir(parents=True, exist_ok=True)
     run_state.save(spool, state)
-    controller = Controller(_resumed(state), spool, on_progress, realtime)
+    controller = Controller(_resumed(state), spool, on_progress, realtime, channels)
     outcome = Outcome(interrupted=asyncio.run(_run(controller, state, spool)))
     refused = [worker.failed for worker in controller.workers if worker.failed is not None]
     if refused:
@@ -122,7 +124,9 @@ def _forget(workers: Sequence[WorkerState], spool: Path, state: RunState) -> Non
 
 
 def _refusal(refused: Sequence[PathbudgetError]) -> PathbudgetError:
-    """What the first vantage said; where that are faults of a file, those of all vantages."""
+    """What the first vantage said; faults of a file, and of hosts, of all vantages."""
+    if any(isinstance(one, HostError) for one in refused):
+        return HostError("\n".join(dict.fromkeys(str(one) for one in refused)))
     if not isinstance(refused[0], ConfigError):
         return refused[0]
     faults = [fault for one in refused if isinstance(one, ConfigError) for fault in one.faults]

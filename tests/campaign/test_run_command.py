@@ -374,8 +374,8 @@ def test_without_privileges_the_remedy_is_named_and_nothing_is_sent(folder: Fold
     )
     launcher = (
         "import sys\n"
-        "from pathbudget.agents.campaign import controller\n"
-        f"controller.WORKER = (sys.executable, '-c', {drop!r})\n"
+        "from pathbudget.agents.campaign import channel\n"
+        f"channel.WORKER = (sys.executable, '-c', {drop!r})\n"
         "from pathbudget.agents.cli.main import run\n"
         "run()\n"
     )
