@@ -140,6 +140,11 @@ class Agent:
         return self._today.spent()
 
     @property
+    def delivered_unix_ns(self) -> int | None:
+        """When results were last acknowledged; None: not since the start."""
+        return self._delivery.delivered_unix_ns
+
+    @property
     def measuring(self) -> Measuring | None:
         """What is under way."""
         return self._now
@@ -196,7 +201,7 @@ class Agent:
             return
         now_ns = self._clock.monotonic_ns()
         self._count_octets(self._now)
-        self._health.look(None if self._now is None else self._now.run.progress.noise)
+        self._look_at_host()
         if now_ns - self._recorded_ns >= plan.roll_ns:
             self._record(plan)
         if self._is_idle(plan):
@@ -215,9 +220,13 @@ class Agent:
         self._handover.problems.clear()
         self._spool.problems.clear()
 
+    def _look_at_host(self) -> None:
+        self._health.look(None if self._now is None else self._now.run.progress.noise)
+
     def _record(self, plan: AgentPlan) -> None:
         """Keep what the agent says of itself, and what it has sent today."""
         self._recorded_ns = self._clock.monotonic_ns()
+        self._look_at_host()
         host = (None, None) if self._now is None else self._now.run.host_state()
         found = self._health.measured(plan, self._spool.state(), *host)
         self._spool.append(found.id, encode_line(found), len(found.samples))

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -39,6 +40,8 @@ class Delivery:
         self._spool = spool
         self._uplink = uplink
         self._rng = rng
+        self.delivered_unix_ns: int | None = None
+        """When the other end last vouched for something."""
         self._failures = 0
         self._seen = spool.next_number
 
@@ -78,6 +81,8 @@ class Delivery:
             self._failures = min(self._failures + 1, 16)
             return False
         self._spool.acknowledge(delivered)
+        if delivered:
+            self.delivered_unix_ns = time.time_ns()
         self.trouble = ""
         self._failures = 0
         return bool(delivered)

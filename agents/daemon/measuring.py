@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from pathbudget.agents.campaign.plan import VantagePlan
+from pathbudget.agents.campaign.sink import SampleSink
 from pathbudget.agents.campaign.vantage_run import VantageRun
 from pathbudget.agents.daemon.pieces import Pieces
 from pathbudget.agents.plans.plan import AgentPlan
@@ -39,6 +40,8 @@ class Surroundings:
     closed: Callable[[Path], None]
     lost: Callable[[int], None]
     scheduling: str = ""
+    watched: Callable[[SampleSink], SampleSink] = lambda sink: sink
+    """What samples pass on their way, for whoever counts them (agents/watch)."""
 
 
 class Measuring:
@@ -62,7 +65,7 @@ class Measuring:
             table=probe_table(),
             network=self._network,
             clock=around.clock,
-            sink=self.pieces,
+            sink=around.watched(self.pieces),
             scheduling=around.scheduling,
             refuses=policy.refuses_address,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pathbudget.agents.campaign.plan import VantagePlan
+from pathbudget.agents.campaign.sink import SampleSink
 from pathbudget.agents.daemon.agent import Agent
 from pathbudget.agents.daemon.day_bytes import FILE, DayBytes
 from pathbudget.agents.daemon.delivery import Uplink
@@ -21,6 +22,8 @@ from pathbudget.agents.plans.policy import Policy
 from pathbudget.agents.plans.policy_file import read_policy
 from pathbudget.agents.spool.bounds import Bounds
 from pathbudget.agents.spool.spool import DISK_FULL, Spool
+from pathbudget.agents.watch.endpoint import Listening
+from pathbudget.agents.watch.watching import AgentWatch
 from pathbudget.probes.clock import SystemClock
 from pathbudget.probes.errors import PathbudgetError, SpoolError
 from pathbudget.probes.identifiers import new_id
@@ -45,6 +48,8 @@ class AgentWish:
     policy: Path | None = None
     bounds: Bounds = field(default_factory=Bounds)
     realtime: RealTime = RealTime.AUTO
+    metrics: Listening | None = None
+    """Where Prometheus may ask; None: nowhere."""
 
 
 def run_agent(wish: AgentWish, uplink: Uplink, say: Callable[[str], None]) -> None:
@@ -62,7 +67,10 @@ def run_agent(wish: AgentWish, uplink: Uplink, say: Callable[[str], None]) -> No
     with ExitStack() as stack:
         spool = stack.enter_context(Spool.open(wish.state / SPOOL, wish.bounds))
         source = PlanFile(wish.plan, state=wish.state, agent=wish.agent, trust=wish.trust)
-        asyncio.run(_Running(wish, policy, spool, source, uplink, say).run())
+        watch = None
+        if wish.metrics is not None:
+            watch = stack.enter_context(AgentWatch(wish.metrics, say))
+        asyncio.run(_Running(wish, policy, spool, source, uplink, say, watch).run())
 
 
 def _policy(wish: AgentWish) -> Policy:
@@ -78,8 +86,10 @@ class _Running:
         source: PlanFile,
         uplink: Uplink,
         say: Callable[[str], None],
+        watch: AgentWatch | None,
     ) -> None:
         self._wish = wish
+        self._watch = watch
         self._spool = spool
         self._source = source
         self._say = say
@@ -95,6 +105,7 @@ class _Running:
             closed=self._handover.add,
             lost=lambda samples: spool.refuse(DISK_FULL, samples),
             scheduling=scheduling.text,
+            watched=_unwatched if watch is None else watch.watched,
         )
         self._agent = Agent(
             policy=policy,
@@ -194,6 +205,12 @@ class _Running:
     def _write_status(self) -> None:
         status = status_of(self._agent, self._spool.state())
         write_status(self._wish.state / STATUS, status)
+        if self._watch is not None:
+            self._watch.tell(status)
+
+
+def _unwatched(sink: SampleSink) -> SampleSink:
+    return sink
 
 
 def _network(plan: VantagePlan) -> SystemNetwork:

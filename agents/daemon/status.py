@@ -36,6 +36,8 @@ class AgentStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     failures: dict[str, int] = {}
     clock: ClockQuality | None = None
     noise: NoiseFloor | None = None
+    delivered_unix_ns: int | None = None
+    """When results were last acknowledged; None: not since the start."""
     trouble: str = ""
     """Why results cannot be handed on, or the disk takes none."""
     problems: tuple[str, ...] = ()
@@ -63,6 +65,7 @@ def status_of(agent: Agent, spool: SpoolState) -> AgentStatus:
         failures={} if progress is None else dict(progress.failures),
         clock=clock,
         noise=noise,
+        delivered_unix_ns=agent.delivered_unix_ns,
         trouble=agent.trouble,
         problems=(*state.problems, *(() if progress is None else progress.problems)),
     )

@@ -97,7 +97,7 @@ def _dismiss(writer: subprocess.Popen[bytes]) -> None:
     assert writer.stdin is not None
     with contextlib.suppress(OSError):
         writer.stdin.close()
-    threading.Thread(target=_await, args=(writer,), daemon=True).start()
+    threading.Thread(target=_await, args=(writer,)).start()
 
 
 def _await(writer: subprocess.Popen[bytes]) -> None:

@@ -1,5 +1,6 @@
 """Agents as processes on loopback, and pieces of them in a folder."""
 
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from pathbudget.agents.store.parquet import Store
+from pathbudget.probes.agent_health import AGENT
 from pathbudget.probes.record import Measurement, Metric, Sample, Target, Vantage
 
 CATALOGUE = """
@@ -64,8 +66,9 @@ class AgentHost:
 
     folder: Path
     running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+    _left_over: set[Path] = field(default_factory=set[Path])
 
-    def write(self, interval: str = "50ms", policy: str = POLICY) -> None:
+    def write(self, interval: str = "20ms", policy: str = POLICY) -> None:
         (self.folder / "catalogue.toml").write_text(CATALOGUE)
         new = self.folder / "campaign.new"
         new.write_text(CAMPAIGN.replace("INTERVAL", interval))
@@ -74,6 +77,7 @@ class AgentHost:
 
     def start(self, *more: str, plan: str = "campaign.toml", **environment: str) -> None:
         program = str(Path(sys.executable).with_name("pathbudget"))
+        self._left_over = set(self._journals())
         command = [program, "agent", plan, "--policy", "policy.toml", "--realtime", "off", *more]
         with (self.folder / "log.txt").open("a") as log:
             self.running.append(
@@ -106,13 +110,34 @@ class AgentHost:
     def status_file(self) -> Path:
         return self.folder / "pathbudget-agent" / "status.json"
 
-    def await_journal(self, octets: int) -> None:
-        """Until so much has been measured since the last piece was closed."""
-        files = "pathbudget-agent/open/*.jsonl"
-        until(lambda: sum(one.stat().st_size for one in self.folder.glob(files)) > octets, files)
+    def await_samples(self, number: int) -> None:
+        """Until so many have been measured by the agent that was started last."""
+        until(lambda: self._in_journals() >= number, f"{number} samples")
+
+    def _journals(self) -> list[Path]:
+        return [*self.folder.glob("pathbudget-agent/open/*.jsonl")]
+
+    def _in_journals(self) -> int:
+        found = 0
+        for one in {*self._journals()} - self._left_over:
+            with contextlib.suppress(FileNotFoundError):
+                found += one.read_bytes().count(b'{"in":')
+        return found
 
     def stored(self) -> list[Measurement]:
+        """What was measured of paths."""
+        return [one for one in self.everything() if one.probe != AGENT]
+
+    def everything(self) -> list[Measurement]:
+        """That, and what agents say of themselves."""
         return list(Store(self.folder / "pathbudget-store").measurements())
+
+    def made(self) -> int:
+        """Samples in the store; all that there ever were, or this fails."""
+        found = sum(len(one.samples) for one in self.everything())
+        spool = self.status["spool"]
+        assert spool["made_samples"] == spool["acknowledged_samples"] == found
+        return found
 
     def samples(self) -> list[Sample]:
         return [sample for one in self.stored() for sample in one.samples]
