@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.metrics_option import metrics_address
 from pathbudget.agents.spool.bounds import DropPolicy
 from pathbudget.probes.scheduling import RealTime
 
@@ -38,6 +39,13 @@ RealTimeOption = Annotated[
     RealTime, typer.Option("--realtime", help="SCHED_FIFO, so that sends are on time.")
 ]
 
+MetricsOption = Annotated[
+    str,
+    typer.Option(
+        "--metrics", metavar="HOST:PORT", help="Let Prometheus ask here; default: nowhere."
+    ),
+]
+
 
 def register(application: typer.Typer) -> None:
     """Add the command."""
@@ -56,6 +64,7 @@ def agent(
     spool_age: AgeOption = "30d",
     drop: DropOption = DropPolicy.OLDEST,
     realtime: RealTimeOption = RealTime.AUTO,
+    metrics: MetricsOption = "",
 ) -> None:
     """Measure what a plan says until stopped, for months; results flow into the store.
 
@@ -71,7 +80,7 @@ def agent(
     from pathbudget.agents.store.layout import Layout
 
     bounds = Bounds(spool_bytes, _age_ns(spool_age), drop)
-    wish = AgentWish(plan, state, agent, trust, policy, bounds, realtime)
+    wish = AgentWish(plan, state, agent, trust, policy, bounds, realtime, metrics_address(metrics))
     Layout(store).check_writable()
     run_agent(wish, StoreUplink(store), tell)
 

@@ -1,0 +1,1 @@
+"""Ways to look at a fleet from outside: Prometheus, OpenTelemetry, and `pathbudget status`."""
