@@ -27,14 +27,12 @@ def chosen_server(
     for name in names:
         if not _is_host(name):
             raise _fault("--name", f"{name[:80]!r}", "a host name or an address")
-    reached = tuple(dict.fromkeys(names)) or start.names
-    if reached and (listen is None or names):
-        return host, port, reached
-    if ipaddress.ip_address(host).is_unspecified:
-        if reached:
-            return host, port, reached
+    chosen = tuple(dict.fromkeys(names))
+    if not chosen and start.names != (start.host,):
+        chosen = start.names  # of an earlier --name
+    if not chosen and ipaddress.ip_address(host).is_unspecified:
         raise _fault("--name", f"is missing beside {host}", "the name by which agents reach it")
-    return host, port, (host,)
+    return host, port, chosen or (host,)
 
 
 def chosen_results(folder: Path) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
 
 ANSWER_S = 10.0
-TRIES, PAUSE_S = 3, 0.5
+TRIES, PAUSE_S = 8, 1.0
 """How often guest and agent try to enter, and how long they wait in between."""
 WORDS = {
     Refused.UNREADABLE: "the registrar does not understand this version",
@@ -62,7 +62,12 @@ def enrol(ticket: Ticket, path: Path, say: Callable[[str], None]) -> None:
 async def _asked(ticket: Ticket, key: str, say: Callable[[str], None]) -> Answer:
     from nats.errors import Error, NoRespondersError
 
-    client = await _entered(ticket.guest, say)
+    try:
+        client = await _entered(ticket.guest, say)
+    except BusError as error:
+        if "authorization" not in str(error).lower():
+            raise
+        raise BusError(f"{error}: the invitation was used, has expired, or was replaced") from None
     request = msgspec.json.encode(Request(ticket.token, key))
     try:
         reply = await client.request(f"{ENROL}.{ticket.agent}", request, timeout=ANSWER_S)
@@ -90,6 +95,8 @@ async def _entered(login: Login, say: Callable[[str], None]) -> "Client":
     for _ in range(TRIES - 1):
         try:
             return await connect(login, say)
-        except BusError:
+        except BusError as error:
+            if "authorization" not in str(error).lower():
+                raise
             await asyncio.sleep(PAUSE_S)
     return await connect(login, say)

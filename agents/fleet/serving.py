@@ -5,6 +5,7 @@ Where the folder is of a cluster, the servers run elsewhere, and the rest of it 
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -88,6 +89,7 @@ class _Serving:
         child = server_child(self._folder)
         if running_pid(self._folder.nats) is not None:
             raise BusError(f"{self._folder.path}: its nats-server runs already")
+        _check_free(self._settings.host, self._settings.port)
         await child.start()
         stack.push_async_callback(child.stop)
         loop = asyncio.get_running_loop()
@@ -182,6 +184,15 @@ class _Serving:
             self._say(f"{program}: exit code {done.returncode}; tried again")
         else:
             self._carried = content
+
+
+def _check_free(host: str, port: int) -> None:
+    """Or we would take the server of somebody else for the one that we start. Raises BusError."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise BusError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
 
 
 def own_command(name: str, words: Sequence[str], log: Path) -> Child:
