@@ -200,7 +200,8 @@ def _member_blame(facts: Facts) -> tuple[str, str]:
     share = f"{len(finding.flows)} of {finding.flows_seen} flows"
     if finding.what == "loss":
         return "", f"{share} lose {finding.value:.1%}, the others {finding.group:.1%}."
-    return "", f"{share} are {finding.value / 1e6:+.3f} ms from the others."
+    longer = f"{finding.value / 1e6:.3f} ms"
+    return "", f"{share} take {longer} longer than they did, held against the others."
 
 
 def _hole_blame(facts: Facts) -> tuple[str, str]:

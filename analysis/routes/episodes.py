@@ -209,8 +209,8 @@ def outage_episodes(outages: Iterable[Outage]) -> list[Episode]:
     ]
 
 
-Clean = Mapping[PathSeries, Sequence[Window]]
-"""Sweeps that would have found a sick member and did not."""
+Clean = Mapping[PathSeries, Mapping[str, Sequence[Window]]]
+"""When flows of a finding were well again, by series and by what was wrong (``loss``, ``rtt``)."""
 
 
 def member_episodes(findings: Iterable[MemberFinding], clean: Clean) -> list[Episode]:
@@ -231,7 +231,7 @@ def member_episodes(findings: Iterable[MemberFinding], clean: Clean) -> list[Epi
         assert isinstance(last, MemberFinding)
         later = [
             window
-            for window in clean.get(last.series, ())
+            for window in clean.get(last.series, {}).get(last.what, ())
             if window.after_unix_ns >= last.window.by_unix_ns
         ]
         if later:
@@ -246,7 +246,7 @@ def _well_between(one: Episode, finding: MemberFinding, clean: Clean) -> bool:
     return any(
         last.window.by_unix_ns <= window.after_unix_ns
         and window.by_unix_ns <= finding.window.by_unix_ns
-        for window in clean.get(last.series, ())
+        for window in clean.get(last.series, {}).get(last.what, ())
     )
 
 
@@ -254,6 +254,7 @@ def _same_member(finding: MemberFinding, one: Episode) -> bool:
     first = one.first
     return (
         isinstance(first, MemberFinding)
+        and first.what == finding.what
         and path_of(first.series) == path_of(finding.series)
         and bool(set(first.flows) & set(finding.flows))
     )

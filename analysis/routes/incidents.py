@@ -94,7 +94,7 @@ def join(
     groups = _moves(groups, options)
     _attach(bgp_episodes(_only(rows, BgpEvent)), groups, options)
     groups = [one for one in groups if not all(_is_brief(each, options) for each in one.episodes)]
-    groups += members
+    groups += [one for one in members if not _is_of_a_move(one, groups, options)]
     groups += [_Group([one]) for one in feed_episodes(_only(rows, FeedEvent))]
     found = [_incident(group, options) for group in groups]
     return sorted(found, key=lambda one: (one.window.by_unix_ns, one.window.after_unix_ns))
@@ -190,6 +190,33 @@ def _member_groups(
         else:
             group.episodes += [member, *mine]
     return groups
+
+
+def _is_of_a_move(member: _Group, groups: Iterable[_Group], options: JoinOptions) -> bool:
+    """Whether round trips of some flows grew as the whole path moved: flows are on ways of another
+    length since, and nobody is sick. A sweep may end just when it began, and not show it yet.
+    """
+    found = [one for one in member.episodes if isinstance(one.first, MemberFinding)]
+    if any(isinstance(one.first, MemberFinding) and one.first.what != "rtt" for one in found):
+        return False
+    moves = [one for group in groups for one in group.episodes if _is_move(one)]
+    return any(
+        member.series & {path_of(each) for each in move.series}
+        and _within_a_sweep(move, one.window, options)
+        for one in found
+        for move in moves
+    )
+
+
+def _is_move(one: Episode) -> bool:
+    first = one.first
+    return isinstance(first, RouteEvent) or (isinstance(first, LevelShift) and first.what == "rtt")
+
+
+def _within_a_sweep(move: Episode, sweep: Window, options: JoinOptions) -> bool:
+    near = max(options.together_ns, sweep.by_unix_ns - sweep.after_unix_ns)
+    ends = [one for one in (move.window, move.over) if one is not None]
+    return any(gap_ns(one, sweep) <= near for one in ends)
 
 
 def _falls_ill_with(group: _Group, member: Episode, options: JoinOptions) -> bool:

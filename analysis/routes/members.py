@@ -137,6 +137,18 @@ def survey_losses(series: PathSeries, sweep: Sweep, chosen: MemberOptions) -> Me
     )
 
 
+def survey_delays(
+    series: PathSeries, sweep: Sweep, chosen: MemberOptions, usual: Sweep
+) -> MemberSurvey:
+    """The same of round trips alone, held against an earlier sweep."""
+    reason = _too_little(sweep)
+    if reason:
+        return MemberSurvey((), len(sweep.flows), sweep.per_flow, None, (reason,))
+    delay = _Delay(series, sweep, _relative(sweep, usual), chosen)
+    findings = () if delay.finding is None else (delay.finding,)
+    return MemberSurvey(findings, len(sweep.flows), sweep.per_flow, None, tuple(delay.undecided))
+
+
 def _insensitive(sweep: Sweep, chosen: MemberOptions) -> str:
     smallest = smallest_loss(sweep, chosen.alpha)
     return (

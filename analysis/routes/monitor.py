@@ -17,6 +17,7 @@ from pathbudget.analysis.routes.evaluate import RouteOptions, watch_of
 from pathbudget.analysis.routes.felt import SizeWatch
 from pathbudget.analysis.routes.incidents import join
 from pathbudget.analysis.routes.level_shifts import WATCH, LevelWatch
+from pathbudget.analysis.routes.member_watch import MemberWatch
 from pathbudget.analysis.routes.model import (
     BgpEvent,
     Evidence,
@@ -34,7 +35,6 @@ from pathbudget.analysis.routes.observations import Observer
 from pathbudget.analysis.routes.outages import OutageWatch
 from pathbudget.analysis.routes.route_events import RouteWatch
 from pathbudget.analysis.routes.route_intake import PATIENCE_NS
-from pathbudget.analysis.routes.sweep_watch import SweepWatch
 from pathbudget.analysis.series import Series, SeriesKey
 from pathbudget.analysis.track import Track
 from pathbudget.probes.bgp.record import RouteUpdate
@@ -52,7 +52,7 @@ class _Path:
 
     levels: LevelWatch
     outages: OutageWatch
-    sweeps: SweepWatch
+    sweeps: MemberWatch
     metric: str = ""
 
 
@@ -173,6 +173,7 @@ class RouteMonitor:
         path = self._paths.get(series)
         if path is None:
             path = self._paths[series] = self._new_path(series, measurement)
+        path.sweeps.on_host(measurement.noise)
         ordered = sorted(measurement.samples, key=lambda one: one.sent_unix_ns)
         for sample in ordered:
             value = felt.felt_value(sample, measurement.address)
@@ -189,7 +190,7 @@ class RouteMonitor:
         if measurement.noise is not None:
             shifts = shifts.on_host(float(measurement.noise.floor_ns))
         levels = LevelWatch(series, "rtt", shifts)
-        return _Path(levels, OutageWatch(series, PATIENCE_NS), SweepWatch(series))
+        return _Path(levels, OutageWatch(series, PATIENCE_NS), MemberWatch(series))
 
     def _take(self, evidence: Iterable[Evidence]) -> None:
         for one in evidence:
@@ -202,9 +203,7 @@ class RouteMonitor:
 
     def _join(self) -> None:
         self._stale = False
-        clean = {
-            series: path.sweeps.clean for series, path in self._paths.items() if path.sweeps.clean
-        }
+        clean = {series: path.sweeps.clean for series, path in self._paths.items()}
         holes = [one for watch in self._sizes.values() if (one := watch.finding()) is not None]
         evidence = [*self._evidence, *self._pending]
         found = join(evidence, self.options.join, holes=holes, clean=clean)

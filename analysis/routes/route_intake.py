@@ -2,17 +2,17 @@
 
 from pathbudget.analysis.routes import felt
 from pathbudget.analysis.routes.black_holes import SizeFinding
+from pathbudget.analysis.routes.episodes import Clean
 from pathbudget.analysis.routes.felt import FeltTrack, SizeWatch
+from pathbudget.analysis.routes.member_watch import MemberWatch
 from pathbudget.analysis.routes.model import (
     MemberFinding,
     Outage,
     PathObservation,
     PathSeries,
-    Window,
 )
 from pathbudget.analysis.routes.observations import observations_of
 from pathbudget.analysis.routes.outages import OutageWatch
-from pathbudget.analysis.routes.sweep_watch import SweepWatch
 from pathbudget.analysis.series import SeriesCollector
 from pathbudget.probes.record import Measurement, Metric, Sample
 
@@ -33,7 +33,7 @@ class RouteIntake:
         self._seen: set[tuple[str, int, int]] = set()
         self._outages: dict[PathSeries, OutageWatch] = {}
         self._found: list[Outage] = []
-        self._sweeps: dict[PathSeries, SweepWatch] = {}
+        self._sweeps: dict[PathSeries, MemberWatch] = {}
         self._tracks: dict[tuple[PathSeries, str], FeltTrack] = {}
         self._sizes: dict[PathSeries, SizeWatch] = {}
 
@@ -60,7 +60,8 @@ class RouteIntake:
     def _feel(self, measurement: Measurement) -> None:
         series = felt.felt_series(measurement)
         watch = self._outages.setdefault(series, OutageWatch(series, PATIENCE_NS))
-        sweep = self._sweeps.setdefault(series, SweepWatch(series))
+        sweep = self._sweeps.setdefault(series, MemberWatch(series))
+        sweep.on_host(measurement.noise)
         dense = not felt.is_trace(measurement)
         for sample in sorted(measurement.samples, key=_sent):
             value = felt.felt_value(sample, measurement.address)
@@ -102,8 +103,8 @@ class RouteIntake:
             sweep.finish()
         return [one for sweep in self._sweeps.values() for one in sweep.findings]
 
-    def clean(self) -> dict[PathSeries, list[Window]]:
-        """Sweeps that found nothing."""
+    def clean(self) -> Clean:
+        """When members that were sick were well again."""
         return {series: sweep.clean for series, sweep in self._sweeps.items()}
 
     def holes(self) -> list[SizeFinding]:

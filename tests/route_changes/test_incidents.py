@@ -284,7 +284,7 @@ def test_a_link_that_fails_moves_pairs_that_share_nothing_else_as_one() -> None:
 
 
 def test_a_member_is_over_with_the_first_clean_sweep() -> None:
-    clean = {SERIES: [window(500, 60), window(1200, 60)]}
+    clean = {SERIES: {"loss": [window(500, 60), window(1200, 60)]}}
     (one,) = join([sick(1000, 7)], clean=clean)
     assert one.over == Window(window(1000, 60).after_unix_ns, window(1200).by_unix_ns)
 
