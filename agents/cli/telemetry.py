@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.telemetry_export import export
 from pathbudget.probes.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ ConfidenceOption = Annotated[
 def register(application: typer.Typer) -> None:
     """Add the group of commands."""
     group = typer.Typer(
-        help="Terms of the budget out of OpenTelemetry traces and files; a receiver of traces.",
+        help="Terms of the budget out of OpenTelemetry traces and files; a receiver, an exporter.",
         no_args_is_help=True,
     )
     group.command("terms")(terms)
     group.command("map")(print_map)
     group.command("receive")(receive)
+    group.command("export")(export)
     application.add_typer(group, name="telemetry")
 
 

@@ -64,8 +64,8 @@ class MeterBook:
         self.most = most
         self.left_out = 0
         """Samples that are in no distribution, because there were too many of them."""
-        self.lateness = Distribution()
-        """How late shots left."""
+        self.lateness: dict[str, Distribution] = {}
+        """How late the shots of each agent left."""
         self._series: dict[SeriesLabels, SeriesMeters] = {}
         self._spare: SeriesMeters = SeriesMeters(SeriesLabels(*[""] * 8), "")
         self._delays = 0
@@ -117,7 +117,7 @@ class MeterBook:
             if failure is not None:
                 meters.failures[failure] += 1
             if sample.lateness_ns is not None:
-                self.lateness.note(max(0, sample.lateness_ns))
+                self._note_lateness(meters.labels.agent, max(0, sample.lateness_ns))
         value = delay_of(sample)
         if value is not None:
             self._note_delay(meters, (sample.metric, sample.mode or ""), value)
@@ -135,6 +135,14 @@ class MeterBook:
         ]
         for labels in ended:
             self._delays -= len(self._series.pop(labels).delays)
+
+    def _note_lateness(self, agent: str, value_ns: int) -> None:
+        found = self.lateness.get(agent)
+        if found is None:
+            if len(self.lateness) >= self.most:
+                return
+            found = self.lateness[agent] = Distribution()
+        found.note(value_ns)
 
     def _note_delay(self, meters: SeriesMeters, key: tuple[str, str], value_ns: int) -> None:
         found = meters.delays.get(key)

@@ -1,7 +1,8 @@
 """What agents say of themselves, as metrics: plan, spool, clock, noise floor, delivery."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pathbudget.agents.daemon.status import AgentStatus
 from pathbudget.agents.watch.buckets import NS
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 _Value = Callable[[AgentStatus], float | None]
 
 
-class HostMetric(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HostMetric:
     """One number of an agent. `value` is None where the agent does not know it."""
 
     name: str
@@ -61,7 +63,7 @@ HOST_METRICS = (
     HostMetric("plan_series", "Series of that plan.", lambda one: one.series),
     HostMetric("plan_expired", "1: the plan has expired, and nothing is sent.",
                lambda one: one.expired),
-    HostMetric("quiet_hours", "1: quiet hours of the host, and nothing is sent.",
+    HostMetric("quiet", "1: quiet hours of the host, and nothing is sent.",
                lambda one: one.quiet),
     HostMetric("bytes_used_up", "1: the bytes of today are used up, and nothing is sent.",
                lambda one: one.spent),

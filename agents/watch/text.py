@@ -59,7 +59,7 @@ LATENESS = Family(
     f"{PREFIX}_send_lateness_seconds",
     "histogram",
     "How long after their due time shots left.",
-    (),
+    ("agent",),
 )
 LEFT_OUT = Family(
     f"{PREFIX}_samples_left_out_total",
@@ -90,7 +90,9 @@ def delay_family(metric: str) -> Family:
 def pieces(book: MeterBook) -> Iterator[str]:
     """Everything in the book. For a thread that is not the one that writes."""
     pages = book.pages()
-    yield LATENESS.head + _histogram(LATENESS.name, "", book.lateness)
+    yield LATENESS.head
+    for agent, lateness in list(book.lateness.items()):
+        yield _histogram(LATENESS.name, words_of(LATENESS.labels, (agent,)), lateness)
     yield f"{LEFT_OUT.head}{LEFT_OUT.name} {book.left_out}\n"
     for family, lines in (
         (SHOTS, _shots), (FAILURES, _failures), (FLAGS, _flags), (LAST, _last),
@@ -154,8 +156,7 @@ def _last(page: SeriesMeters) -> Iterator[str]:
 def _histogram(name: str, words: str, distribution: Distribution) -> str:
     counts = list(accumulate(tuple(distribution.counts)))  # copied at one moment
     total = distribution.sum_ns / NS
-    start = f"{name}_bucket{{{words}{',' if words else ''}"
+    start = f"{name}_bucket{{{words},"
     lines = [f"{start}{end}{count}\n" for end, count in zip(_ENDS, counts, strict=True)]
-    braced = f"{{{words}}}" if words else ""
-    lines.append(f"{name}_sum{braced} {total:.9f}\n{name}_count{braced} {counts[-1]}\n")
+    lines.append(f"{name}_sum{{{words}}} {total:.9f}\n{name}_count{{{words}}} {counts[-1]}\n")
     return "".join(lines)
