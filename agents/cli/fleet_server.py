@@ -44,7 +44,7 @@ OutOption = Annotated[Path, typer.Option("--out", help="New folder of the fleet.
 
 def register(group: typer.Typer) -> None:
     """Add the commands."""
-    for command in (serve, cluster):
+    for command in (serve, demo, cluster):
         group.command(name=command.__name__)(command)
 
 
@@ -95,6 +95,31 @@ def _settings(
         return msgspec.structs.replace(before, results_octets=octets)
     host, port, reached = chosen_server(before, listen, names)
     return Settings(host, port, reached, octets)
+
+
+@reports_errors
+def demo(folder: FolderArgument = FOLDER, listen: ListenOption = None) -> None:
+    """Run a fleet of two agents on this machine until stopped, to look at.
+
+    Server, collector, two agents of two regions, two sites on loopback. What it did, and would be
+    done by hand for hosts elsewhere, is under FOLDER/demo.
+    """
+    from pathbudget.agents.extras import require
+    from pathbudget.agents.fleet.demo import REGIONS
+    from pathbudget.agents.fleet.demo import demo as sites
+    from pathbudget.agents.fleet.folder import Folder
+    from pathbudget.agents.fleet.server_process import find_server
+    from pathbudget.agents.fleet.serving import Wish
+    from pathbudget.agents.fleet.serving import serve as serve_folder
+
+    require("fleet", "cryptography", "nats", "nkeys")
+    require("store", "pyarrow")
+    find_server()
+    fleet = Folder(folder)
+    fleet.prepare(_settings(fleet, listen, [], None))
+    with sites(fleet) as made:
+        tell(f"Agents: {', '.join(REGIONS)}. Look: pathbudget status {folder}/operator.toml")
+        serve_folder(fleet, Wish(more=lambda: made.agents(tell)), tell)
 
 
 @reports_errors

@@ -43,8 +43,8 @@ class Wish:
     collector: bool = True
     after_change: Path | None = None
     """A program that is run when the users have changed: it carries users.conf to the nodes."""
-    more: Sequence[Child] = ()
-    """Programs to run beside it, once everything is there."""
+    more: Callable[[], Sequence[Child]] | None = None
+    """Asked, once everything is there, for programs to run beside it. May take its time."""
 
 
 def serve(folder: Folder, wish: Wish, say: Callable[[str], None]) -> None:
@@ -79,8 +79,10 @@ class _Serving:
             self._say(f"serving {', '.join(self._settings.servers)} from {self._folder.path}")
             if self._wish.collector:
                 await self._start(stack, self._collector())
-            for child in self._wish.more:
-                await self._start(stack, child)
+            if self._wish.more is not None:
+                for child in await asyncio.to_thread(self._wish.more):
+                    await self._start(stack, child)
+                    self._say(f"{child.name} is started; its log: {child.log}")
             await self._stop.wait()
             self._say("stopping")
 

@@ -12,6 +12,8 @@ PACKAGES = {
     "dns": "dnspython",
     "OpenSSL": "pyopenssl",
     "google": "protobuf",
+    "nats": "nats-py",
+    "prometheus_client": "prometheus-client",
     "opentelemetry": "opentelemetry-proto",
     "service_identity": "service-identity",
 }
