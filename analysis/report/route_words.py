@@ -147,8 +147,13 @@ def line_words(line: MovedLine) -> str:
         if line.verdict_before == line.verdict_after
         else f"{line.verdict_before} > {line.verdict_after}"
     )
-    numbers = f"{figure(line.before_ms)} > {figure(line.after_ms)} ms{of}"
+    numbers = f"{_figure(line.before_ms)} > {_figure(line.after_ms)} ms{of}"
     return f"{line.tier}, {line.region} > {line.site}, {line.line}: {numbers}: {verdict}"
+
+
+def _figure(value_ms: float) -> str:
+    """Where so many are lost that the percentile is none of those that came, it is not finite."""
+    return figure(value_ms) if math.isfinite(value_ms) else "lost"
 
 
 def breaches(line: MovedLine) -> bool:

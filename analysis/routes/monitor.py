@@ -266,7 +266,8 @@ class RouteMonitor:
         if not self._tiers:
             return incident
         lines = Lines(self._recent_series(incident), self._tiers, self.options.confidence)
-        return replace(incident, lines=lines.moved_by(incident) or incident.lines)
+        others = [told.incident for told in self._told]
+        return replace(incident, lines=lines.moved_by(incident, others) or incident.lines)
 
     def _recent_series(self, incident: Incident) -> dict[SeriesKey, Series]:
         pairs = {(series.region, series.site) for series in incident.series}

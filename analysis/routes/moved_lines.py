@@ -1,7 +1,8 @@
 """Budget lines before an incident and since, as the evaluation makes them, and which of them moved.
 
 Both sides are measured: nothing is added to a line that was not. A line moved where the verdict is
-another, or where the intervals of before and since have nothing in common.
+another, or where the intervals of before and since have nothing in common. What other incidents did
+to the same path is no part of it: neither of those that were over before, nor of later ones.
 """
 
 import math
@@ -26,6 +27,9 @@ LEAST_MS = 0.1
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 
+Span = tuple[int, int]
+"""From one time to another, in ns since 1970."""
+
 
 class Lines:
     """Lines of all pairs, over any stretch of time."""
@@ -40,25 +44,40 @@ class Lines:
             if not key.loaded:
                 self._pairs.setdefault((key.region, key.site), []).append(one)
 
-    def moved_by(self, incident: Incident) -> tuple[MovedLine, ...]:
-        """Headline lines of every tier that the incident moved."""
-        pairs = sorted({(series.region, series.site) for series in incident.series})
-        return tuple(line for pair in pairs for line in self._of_pair(pair, incident))
-
-    def _of_pair(self, pair: tuple[str, str], incident: Incident) -> list[MovedLine]:
-        begin, over = incident.window, incident.over
-        before = self._headlines(pair, begin.after_unix_ns - HORIZON_NS, begin.after_unix_ns)
-        since = self._headlines(
-            pair, begin.by_unix_ns, LATEST if over is None else over.after_unix_ns
+    def moved_by(
+        self, incident: Incident, others: Iterable[Incident] = ()
+    ) -> tuple[MovedLine, ...]:
+        """Headline lines of every tier that the incident moved, `others` (itself or not) apart."""
+        pairs = sorted(_pairs_of(incident))
+        known = [one for one in others if one.window != incident.window]
+        return tuple(
+            line
+            for pair in pairs
+            for line in self._of_pair(
+                pair, incident, [_span(one) for one in known if pair in _pairs_of(one)]
+            )
         )
+
+    def _of_pair(
+        self, pair: tuple[str, str], incident: Incident, spans: Sequence[Span]
+    ) -> list[MovedLine]:
+        begin, over = incident.window, incident.over
+        first, last = begin.after_unix_ns, LATEST if over is None else over.after_unix_ns
+        past = [one for one in spans if one[1] <= first]
+        later = [one for one in spans if one[0] >= first]
+        before = self._headlines(pair, (first - HORIZON_NS, first), past)
+        since = self._headlines(pair, (begin.by_unix_ns, last), later)
         return [
             _moved_line(one, since[name])
             for name, one in before.items()
             if name in since and _has_moved(one, since[name])
         ]
 
-    def _headlines(self, pair: tuple[str, str], first: int, last: int) -> dict[str, BudgetLine]:
-        part = [cut for one in self._pairs.get(pair, ()) if (cut := _between(one, first, last))]
+    def _headlines(
+        self, pair: tuple[str, str], span: Span, without: Sequence[Span]
+    ) -> dict[str, BudgetLine]:
+        rows = (_between(one, span, without) for one in self._pairs.get(pair, ()))
+        part = [one for one in rows if one is not None]
         candidates = path_candidates(part) if part else ()
         if not candidates:
             return {}
@@ -66,14 +85,38 @@ class Lines:
         return {tier.name: budget.headline(tier) for tier in self._tiers}
 
 
-def _between(series: Series, first: int, last: int) -> Series | None:
-    sent = series.track.sent_unix_ns
-    inside = slice(*np.searchsorted(sent, (max(first, EARLIEST), last), side="right"))
-    if inside.start >= inside.stop:
-        return None
+def _pairs_of(incident: Incident) -> set[tuple[str, str]]:
+    return {(series.region, series.site) for series in incident.series}
+
+
+def _span(incident: Incident) -> Span:
+    over = incident.over
+    return incident.window.after_unix_ns, LATEST if over is None else over.by_unix_ns
+
+
+def _between(series: Series, span: Span, without: Sequence[Span]) -> Series | None:
+    """What was sent in a span of time and in none of the others."""
     track = series.track
-    part = Track(sent[inside], track.values_ns[inside], track.vantages[inside])
+    places = _places(track, span)
+    kept = np.ones(places.stop - places.start, dtype=np.bool_)
+    for other in without:
+        out = _places(track, other)
+        kept[max(0, out.start - places.start) : max(0, out.stop - places.start)] = False
+    if not kept.any():
+        return None
+    part = Track(
+        track.sent_unix_ns[places][kept],
+        track.values_ns[places][kept],
+        track.vantages[places][kept],
+    )
     return replace(series, track=part)
+
+
+def _places(track: Track, span: Span) -> slice:
+    first, last = span
+    edges = (max(first, EARLIEST), last)
+    start, stop = np.searchsorted(track.sent_unix_ns, edges, side="right")
+    return slice(int(start), max(int(start), int(stop)))
 
 
 def _has_moved(before: BudgetLine, since: BudgetLine) -> bool:
@@ -107,4 +150,4 @@ def _number(value: float | None, otherwise: float = math.inf) -> float:
 
 def with_lines(incidents: Sequence[Incident], lines: Lines) -> tuple[Incident, ...]:
     """The incidents, each with the lines that it moved."""
-    return tuple(replace(one, lines=lines.moved_by(one)) for one in incidents)
+    return tuple(replace(one, lines=lines.moved_by(one, incidents)) for one in incidents)

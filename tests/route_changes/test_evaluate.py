@@ -97,6 +97,29 @@ def test_budget_lines_that_an_incident_moved_are_named_with_both_verdicts() -> N
     assert {line.verdict_after for line in lines.values()} >= {"fail"}
 
 
+def test_what_another_incident_did_is_no_part_of_a_line_that_moved() -> None:
+    """20 ms, then 32, then 90 for a while on top of it, then 32 again, then 34 for good."""
+    steps = ((0, 0.0), (300, 12.0), (600, 70.0), (900, 12.0), (1_050, 14.0))
+    values = [
+        one + [more for first, more in steps if n >= first][-1]
+        for n, one in enumerate(round_trips(4))
+        if one is not None
+    ]
+    first, second, third = report(measurement([*values])).incidents
+    voice = [
+        next((line for line in one.lines if line.tier == "voice-ai"), None)
+        for one in (first, second, third)
+    ]
+    assert voice[0] is not None
+    assert voice[0].before_ms == pytest.approx(21, abs=1)
+    assert voice[0].after_ms == pytest.approx(33, abs=1)
+    assert voice[1] is not None
+    assert (voice[1].before_ms, voice[1].after_ms) == pytest.approx((33, 91), abs=1)
+    assert voice[2] is not None
+    assert voice[2].before_ms == pytest.approx(33, abs=1)
+    assert voice[2].after_ms == pytest.approx(35, abs=1)
+
+
 def test_chosen_tiers_alone_are_looked_at_and_unknown_ones_named() -> None:
     name = next(iter(CATALOGUE.tiers))
     found = evaluate_routes([measurement(moved())], catalogue=CATALOGUE, tiers=(name,))
