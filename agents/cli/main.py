@@ -34,6 +34,7 @@ COMMANDS: tuple[str, ...] = (
     "store",
     "plan",
     "agent",
+    "status",
     "fleet",
     "lab",
     "reflector",
