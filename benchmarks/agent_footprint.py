@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def write_plan(folder: Path, series: int, rate: float) -> int:
 
 
 @contextlib.contextmanager
-def answering() -> Iterator[None]:
+def answering() -> Generator[None]:
     """What the probes meet: a reflector, and a listener that takes connects and closes them."""
     program = str(Path(sys.executable).with_name("pathbudget"))
     command = [program, "reflector", "--listen", "0.0.0.0", "--port", str(STAMP_PORT)]
@@ -202,7 +202,7 @@ def fping(folder: Path, series: int, options: argparse.Namespace) -> Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Memory and processor of an agent.")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--series", type=int, default=500)
     parser.add_argument("--rate", type=float, default=100.0, help="probes per second in all")
@@ -213,6 +213,7 @@ def main() -> None:
         run_child(Path(options.child))
         return
     print(f"load {Path('/proc/loadavg').read_text().split()[0]} on {os.cpu_count()} cores")
+    series = options.series
     with tempfile.TemporaryDirectory() as scratch, answering():
         for uplink in options.uplink or ("spool", "store"):
             folder = Path(scratch) / uplink

@@ -30,6 +30,8 @@ AHEAD_NS = 2_000_000_000
 """Quiet hours begin so much earlier: the look that notices them comes once a second."""
 RETRY_S = 30.0
 """Until a plan that could not be begun, or that ended by itself, is tried again."""
+PIECE_RETRY_NS = 5_000_000_000
+"""Until the next piece is begun where the disk took no sample."""
 LAST_DELIVERY_S = 20.0
 
 
@@ -78,6 +80,7 @@ class Agent:
         self._now: Measuring | None = None
         self._rolled_ns = self._recorded_ns = self._clock.monotonic_ns()
         self._try_again_ns = 0
+        self._had_trouble = False
         self._stopped = asyncio.Event()
         self._turn = asyncio.Lock()
         """One change of what is measured at a time."""
@@ -212,13 +215,24 @@ class Agent:
             self._note(f"measuring stopped: {error}")
             self._try_again_ns = now_ns + round(RETRY_S * 1e9)
             await self._replace(None)
-        elif self._now is not None and now_ns - self._rolled_ns >= plan.roll_ns:
+        elif self._now is not None and now_ns - self._rolled_ns >= self._piece_ns(plan):
             self._rolled_ns = now_ns
             self._now.roll()
         for text in (*self._handover.problems, *self._spool.problems):
             self._note(text)
         self._handover.problems.clear()
         self._spool.problems.clear()
+        trouble = self.trouble
+        if trouble and not self._had_trouble:  # one line for each time, however long it lasts
+            self._say(trouble)
+        elif self._had_trouble and not trouble:
+            self._say("results are kept and handed on again")
+        self._had_trouble = bool(trouble)
+
+    def _piece_ns(self, plan: AgentPlan) -> int:
+        """How long a piece lasts; a disk that took no sample is tried again before that."""
+        has_trouble = self._now is not None and self._now.pieces.trouble
+        return min(plan.roll_ns, PIECE_RETRY_NS) if has_trouble else plan.roll_ns
 
     def _look_at_host(self) -> None:
         self._health.look(None if self._now is None else self._now.run.progress.noise)

@@ -82,15 +82,15 @@ class Spool:
         samples: int,
         *,
         again: bool = False,
+        kept: bool = False,
     ) -> Entry | None:
         """Keep one entry. None: there was no room, its samples are counted as dropped.
 
         `again`: it has been in this spool before and was torn, so its samples are counted already.
+        `kept`: whoever calls has it on disk and will try again, so what the disk (not a bound)
+        refuses is not counted; `trouble` says so.
         """
         self._drop_aged()
-        if again:
-            self._found_again += min(samples, self._torn())
-            self._torn_names.discard(id)
         unix_ns = self._clock.unix_ns()
         frame = encode_frame(
             self._next,
@@ -102,6 +102,8 @@ class Spool:
             unix_ns=unix_ns,
         )
         if not self._make_room(len(frame)):
+            self.trouble = ""  # the disk was not asked
+            self._settle_torn(id, samples, again=again)
             self._refuse(BYTES, samples)
             return None
         try:
@@ -109,9 +111,12 @@ class Spool:
             self._segments.append(frame, most, self._next, self._written)
         except OSError as error:
             self.trouble = explain_os_error(error)
-            self._refuse(DISK_FULL if error.errno in _FULL else DISK_ERROR, samples)
+            if not kept:
+                self._settle_torn(id, samples, again=again)
+                self._refuse(DISK_FULL if error.errno in _FULL else DISK_ERROR, samples)
             return None
         self.trouble = ""
+        self._settle_torn(id, samples, again=again)
         self._written += samples
         self._next += 1
         return Entry(self._next - 1, id, samples, unix_ns, payload)
@@ -233,6 +238,12 @@ class Spool:
     def _refuse(self, reason: str, samples: int) -> None:
         self._refused[reason] += samples
         self._save()
+
+    def _settle_torn(self, name: str, samples: int, *, again: bool) -> None:
+        """What was torn has come again: it is counted as what becomes of it now."""
+        if again:
+            self._found_again += min(samples, self._torn())
+            self._torn_names.discard(name)
 
     def _make_room(self, size: int) -> bool:
         """Whether a frame of `size` fits, after what must go has gone."""

@@ -66,7 +66,14 @@ class AgentHost:
 
     folder: Path
     running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+    inside: tuple[str, ...] = ()
+    """What a command begins with to run where the agents do."""
+    state: Path = Path()
+    """Folder of the agents, as this process sees it."""
     _left_over: set[Path] = field(default_factory=set[Path])
+
+    def __post_init__(self) -> None:
+        self.state = self.folder / "pathbudget-agent"
 
     def write(self, interval: str = "20ms", policy: str = POLICY) -> None:
         (self.folder / "catalogue.toml").write_text(CATALOGUE)
@@ -77,8 +84,18 @@ class AgentHost:
 
     def start(self, *more: str, plan: str = "campaign.toml", **environment: str) -> None:
         program = str(Path(sys.executable).with_name("pathbudget"))
-        self._left_over = set(self._journals())
-        command = [program, "agent", plan, "--policy", "policy.toml", "--realtime", "off", *more]
+        self.count_anew()
+        command = [
+            *self.inside,
+            program,
+            "agent",
+            plan,
+            "--policy",
+            "policy.toml",
+            "--realtime",
+            "off",
+            *more,
+        ]
         with (self.folder / "log.txt").open("a") as log:
             self.running.append(
                 subprocess.Popen(
@@ -108,14 +125,18 @@ class AgentHost:
 
     @property
     def status_file(self) -> Path:
-        return self.folder / "pathbudget-agent" / "status.json"
+        return self.state / "status.json"
 
     def await_samples(self, number: int) -> None:
-        """Until so many have been measured by the agent that was started last."""
+        """Until so many have been measured since the last start, or `count_anew`."""
         until(lambda: self._in_journals() >= number, f"{number} samples")
 
+    def count_anew(self) -> None:
+        """Journals that there are do not count from now on."""
+        self._left_over = set(self._journals())
+
     def _journals(self) -> list[Path]:
-        return [*self.folder.glob("pathbudget-agent/open/*.jsonl")]
+        return [*self.state.glob("open/*.jsonl")]
 
     def _in_journals(self) -> int:
         found = 0
