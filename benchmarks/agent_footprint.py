@@ -10,7 +10,7 @@ agent is a process of its own and they run one after the other, the peer last. `
 taken from the spool and acknowledged, as a bus would; `store`: they go into Parquet on this host.
 
 Memory is resident (VmRSS), the largest that was seen in steady state (once a second), with what
-child processes had at that moment; processor time is user + system of the agent and of its children,
+child processes had at that moment; processor time is user + system of the agent and its children,
 after the first minute, in which everything is set up.
 """
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
-from pathbudget.agents.cli.metrics_option import metrics_address
+from pathbudget.agents.cli.agent_process import AgentOptions, become_agent
+from pathbudget.agents.cli.exits import reports_errors
 from pathbudget.agents.spool.bounds import DropPolicy
 from pathbudget.probes.scheduling import RealTime
 
@@ -71,27 +71,18 @@ def agent(
     Looks at PLAN again and again and takes a new one without a gap. SIGHUP reads plan and policy
     anew; SIGTERM or Ctrl-C stops, and nothing that was measured is lost.
     """
-    from pathbudget.agents.daemon.running import AgentWish, run_agent
-    from pathbudget.agents.daemon.store_uplink import StoreUplink
-    from pathbudget.agents.extras import require
-    from pathbudget.agents.spool.bounds import Bounds
-
-    require("store", "pyarrow")
-    from pathbudget.agents.store.layout import Layout
-
-    bounds = Bounds(spool_bytes, _age_ns(spool_age), drop)
-    wish = AgentWish(plan, state, agent, trust, policy, bounds, realtime, metrics_address(metrics))
-    Layout(store).check_writable()
-    run_agent(wish, StoreUplink(store), tell)
-
-
-def _age_ns(text: str) -> int:
-    from pathbudget.agents.units import parse_duration_ns
-
-    try:
-        value = parse_duration_ns(text)
-    except ValueError as error:
-        raise fail(f"--spool-age: {error}", ExitCode.USAGE) from None
-    if value < 60_000_000_000:
-        raise fail(f"--spool-age: {text} is less than 1m", ExitCode.USAGE)
-    return value
+    become_agent(
+        AgentOptions(
+            plan=str(plan),
+            trust=None if trust is None else str(trust),
+            policy=None if policy is None else str(policy),
+            state=str(state),
+            store=str(store),
+            agent=agent,
+            spool_bytes=spool_bytes,
+            spool_age=spool_age,
+            drop=drop,
+            realtime=realtime,
+            metrics=metrics,
+        )
+    )

@@ -7,6 +7,7 @@ that wait and ends when none have come for a while. The library that writes Parq
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -73,9 +74,11 @@ class StoreUplink:
         writer = self._writer
         if writer is None or writer.poll() is not None:
             writer = self._writer = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", WRITER, str(self._store)],
+                [sys.executable, "-P", "-m", WRITER, str(self._store)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                # a bundle is on no usual path
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         assert writer.stdin is not None
         assert writer.stdout is not None

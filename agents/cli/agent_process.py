@@ -1,0 +1,98 @@
+"""The agent in a process without the command line: what parses it takes 15 MB, for months.
+
+`pathbudget agent` reads its options and becomes this program, with the same process id (exec), so
+a service manager, a terminal and a supervisor see one process. python -m ... is not for people.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import typer
+
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.metrics_option import metrics_address
+from pathbudget.agents.spool.bounds import Bounds, DropPolicy
+from pathbudget.probes.scheduling import RealTime
+
+MODULE = "pathbudget.agents.cli.agent_process"
+
+
+class AgentOptions(msgspec.Struct, frozen=True):
+    """What was typed. See `agents/cli/agent.py` for each."""
+
+    plan: str
+    trust: str | None
+    policy: str | None
+    state: str
+    store: str
+    agent: str
+    spool_bytes: int
+    spool_age: str
+    drop: DropPolicy
+    realtime: RealTime
+    metrics: str
+
+
+def become_agent(options: AgentOptions) -> None:
+    """Does not return."""
+    environment = {**os.environ, "PYTHONPATH": import_path()}
+    command = [sys.executable, "-P", "-m", MODULE, msgspec.json.encode(options).decode()]
+    os.execve(sys.executable, command, environment)  # noqa: S606
+
+
+def import_path() -> str:
+    """Where this process finds its modules, for one that it starts (a bundle is elsewhere)."""
+    return os.pathsep.join(path for path in sys.path if path)
+
+
+@reports_errors
+def carry_out(options: AgentOptions) -> None:
+    """Run the agent until it is stopped."""
+    from pathbudget.agents.daemon.running import AgentWish, run_agent
+    from pathbudget.agents.daemon.store_uplink import StoreUplink
+    from pathbudget.agents.extras import require
+
+    require("store", "pyarrow")
+    from pathbudget.agents.store.layout import Layout
+
+    wish = AgentWish(
+        plan=Path(options.plan),
+        state=Path(options.state),
+        agent=options.agent,
+        trust=None if options.trust is None else Path(options.trust),
+        policy=None if options.policy is None else Path(options.policy),
+        bounds=Bounds(options.spool_bytes, _age_ns(options.spool_age), options.drop),
+        realtime=options.realtime,
+        metrics=metrics_address(options.metrics),
+    )
+    store = Path(options.store)
+    Layout(store).check_writable()
+    run_agent(wish, StoreUplink(store), tell)
+
+
+def _age_ns(text: str) -> int:
+    from pathbudget.agents.units import parse_duration_ns
+
+    try:
+        value = parse_duration_ns(text)
+    except ValueError as error:
+        raise fail(f"--spool-age: {error}", ExitCode.USAGE) from None
+    if value < 60_000_000_000:
+        raise fail(f"--spool-age: {text} is less than 1m", ExitCode.USAGE)
+    return value
+
+
+def main() -> None:
+    """Exit codes as those of the command."""
+    try:
+        carry_out(msgspec.json.decode(sys.argv[1], type=AgentOptions))
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except KeyboardInterrupt:  # before there was a loop to hear it
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()
