@@ -7,11 +7,10 @@ from pathlib import Path
 
 from pathbudget.agents.fleet.authority import Authority
 from pathbudget.agents.fleet.files import PUBLIC, fault, write
-from pathbudget.agents.fleet.folder import Folder, Node, Settings
+from pathbudget.agents.fleet.folder import NODES, Folder, Node, Settings
 from pathbudget.agents.fleet.reload import CONFIGURATION
 from pathbudget.agents.fleet.server_config import Listener, cluster_text, server_text
 
-NODES = "nodes"
 CARRY = "carry-users"
 ON_NODES = "/etc/pathbudget-fleet"
 
@@ -25,7 +24,6 @@ def write_cluster(path: Path, nodes: tuple[Node, ...], results_octets: int) -> I
     password = secrets.token_hex(32)
     for node in nodes:
         place = path / NODES / node.name
-        folder.authority.server_pair([node.host], place)
         _write_node(place, node, nodes, folder, password)
         yield f"{place}  to {node.host}:{ON_NODES}, then: nats-server -c {CONFIGURATION} (there)"
     write(path / CARRY, _carry_text(nodes).encode(), 0o700)

@@ -8,6 +8,7 @@
     tls/                             authority and server certificate
     nats/                            configuration, JetStream and log of the server
     store/                           where the collector writes
+    nodes/                           of a cluster, instead of nats/: a folder for each server
 
 Commands may be used while the server runs: one at a time changes the folder, under a lock, each
 file is replaced whole, and the server is told by signal.
@@ -37,7 +38,7 @@ from pathbudget.agents.plans.keys import read_trusted
 from pathbudget.agents.store.locks import exclusive
 
 CLIENT_PORT = 4222
-DEFAULT_FOLDER = Path("pathbudget-fleet")
+NODES = "nodes"
 
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,12 +120,22 @@ class Folder:
             raise fault(self.path, f"cannot be made: {error.strerror}", "a folder") from None
         with self.locked():
             write_document(self._settings, settings)
-            hosts = [one.host for one in settings.nodes] or settings.names
-            if not settings.nodes:
-                self.authority.server_pair(hosts)
+            self.renew()
             for user in STAFF:
                 self._write_login(user, settings)
             self.refresh()
+
+    def renew(self) -> bool:
+        """Make new certificates for servers whose own end soon. Says whether there were some.
+
+        Those of a cluster lie in ``nodes/``, to be carried there. Raises ConfigError.
+        """
+        settings = self.settings()
+        if not settings.nodes:
+            return self.authority.server_pair(settings.names)
+        places = [(one.host, self.path / NODES / one.name) for one in settings.nodes]
+        made = [self.authority.server_pair([host], place) for host, place in places]
+        return any(made)
 
     def change(self, edit: Callable[[Registry], Registry]) -> Registry:
         """Have the registry edited, written, and the servers told. Whatever `edit` raises changes

@@ -81,10 +81,11 @@ class Registrar:
 
     def _look(self) -> None:
         """Invitations run out by the clock, and certificates: somebody has to look at it."""
-        settings = self._folder.settings()
         with self._folder.locked():
-            new = not settings.nodes and self._folder.authority.server_pair(settings.names)
+            new = self._folder.renew()
             self._folder.refresh(anyway=new)
         self._changed()
         if new:
-            self._say("the certificate of the server was renewed")
+            nodes = "s in nodes/ were renewed: carry them to the servers"
+            one = " of the server was renewed"
+            self._say(f"the certificate{nodes if self._folder.settings().nodes else one}")
