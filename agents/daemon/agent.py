@@ -160,6 +160,8 @@ class Agent:
             following.abandon()
             raise
         following.start()
+        for problem in following.run.progress.problems:  # what this user may not do, for one
+            self._say(problem)
         return following
 
     async def _replace(self, following: Measuring | None) -> None:
