@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pathbudget.agents.bus.connection import connect
 from pathbudget.agents.bus.streams import ensure_streams
 from pathbudget.agents.bus.subjects import COLLECTOR, OPERATOR, REGISTRAR
+from pathbudget.agents.daemon.service import Service
 from pathbudget.agents.fleet.children import Child
 from pathbudget.agents.fleet.folder import Folder
 from pathbudget.agents.fleet.registrar import Registrar
@@ -60,13 +61,14 @@ class _Serving:
         self._settings = folder.settings()
         self._wish = wish
         self._say = say
+        self._service = Service()
         self._stop = asyncio.Event()
         self._carried = b"" if wish.after_change else None
         self._hook: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop.set)
         async with AsyncExitStack() as stack:
             if not self._settings.nodes:
@@ -83,7 +85,9 @@ class _Serving:
                 for child in await asyncio.to_thread(self._wish.more):
                     await self._start(stack, child)
                     self._say(f"{child.name} is started; its log: {child.log}")
+            self._service.ready("serving")
             await self._stop.wait()
+            self._service.stopping()
             self._say("stopping")
 
     async def _start_server(self, stack: AsyncExitStack) -> None:

@@ -2,7 +2,7 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from pathbudget.probes.errors import ConfigError
 
 
 @contextmanager
-def short_lives(days: int = 20) -> Iterator[None]:
+def short_lives(days: int = 20) -> Generator[None]:
     """What is made now ends so soon that it is to be renewed."""
     with patch.object(issuing, "VALIDITY", timedelta(days=days)):
         yield

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +68,11 @@ async def test_all_is_as_before_after_a_restart_and_commands_work_in_between(
     at = ("--folder", served.folder.path)
     assert "does not run" in done("fleet", "revoke", "early", *at)
     done("fleet", "invite", "later", "--out", tmp_path / "later.toml", *at)
-    served.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        served.start(NOTIFY_SOCKET=str(tmp_path / "notify"))
+        manager.settimeout(30)
+        assert manager.recv(1000).splitlines()[0] == b"READY=1"
     enrol = ("fleet", "enrol", tmp_path / "later.toml", "--out", tmp_path / "login.toml")
     await asyncio.to_thread(done, *enrol)
     assert {one: served.login(one) for one in before} == before
