@@ -40,7 +40,7 @@ kind = "tls"
 label = "tls-cold"
 mode = "cold"
 ca_file = "files/ca.pem"
-interval = "250ms"
+interval = "1s"
 timeout = "2s"
 """
 
