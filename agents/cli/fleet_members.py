@@ -25,6 +25,9 @@ LifetimeOption = Annotated[str, typer.Option("--expires-in", help="Up to 30d.")]
 AgainOption = Annotated[
     bool, typer.Option("--again", help="Its host was replaced: let another key follow.")
 ]
+PurgeOption = Annotated[
+    bool, typer.Option("--purge", help="Drop its plan, heartbeat, and results that wait, too.")
+]
 LoginOption = Annotated[Path, typer.Option("--out", help="Login file to make.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print it.")]
 
@@ -83,7 +86,7 @@ def enrol(invitation: TicketArgument, out: LoginOption = Path("login.toml")) -> 
 
 
 @reports_errors
-def revoke(agent: AgentArgument, folder: FolderOption = FOLDER) -> None:
+def revoke(agent: AgentArgument, folder: FolderOption = FOLDER, purge: PurgeOption = False) -> None:
     """Cut an agent off at once, and for good. Its name may be invited again, its key may not."""
     from pathbudget.agents.fleet.folder import Folder
     from pathbudget.agents.fleet.reload import running_pid
@@ -95,6 +98,14 @@ def revoke(agent: AgentArgument, folder: FolderOption = FOLDER) -> None:
         tell(f"Each server of the cluster needs {fleet.users} now, and a reload.")
     elif running_pid(fleet.nats) is None:
         tell("The server does not run; it will not let it in when it does.")
+    if purge:
+        import asyncio
+
+        from pathbudget.agents.bus.subjects import OPERATOR
+        from pathbudget.agents.fleet.forgetting import forget
+
+        results = asyncio.run(forget(fleet.login(OPERATOR), agent, tell))
+        typer.echo(f"{results} results of it that no collector had taken are dropped.")
 
 
 @reports_errors

@@ -1,5 +1,6 @@
 """Enrolment through a real nats-server: by the commands, and by those who should not."""
 
+import asyncio
 import os
 import re
 import time
@@ -10,8 +11,18 @@ import pytest
 from tests.fleet.conftest import Served, done, entered, pathbudget, refused, until, until_async
 
 from pathbudget.agents.bus.login import read_login
-from pathbudget.agents.bus.subjects import ENROL, MOST_OCTETS
+from pathbudget.agents.bus.subjects import (
+    ENROL,
+    MOST_OCTETS,
+    OPERATOR,
+    PLANS,
+    RESULTS,
+    RESULTS_STREAM,
+    STATUS,
+    key_subject,
+)
 from pathbudget.agents.fleet.admission import Answer, Refused, Request
+from pathbudget.agents.fleet.forgetting import forget
 from pathbudget.agents.fleet.invitation import Ticket, read_ticket, write_ticket
 from pathbudget.agents.fleet.registry import MOST_WRONG, new_token
 from pathbudget.agents.fleet.user_key import new_user_key
@@ -104,6 +115,29 @@ async def test_the_guest_is_no_user_any_more_when_its_invitation_is_replaced(fle
     with pytest.raises(BusError, match=r"(?i)authorization"):
         await ask(ticket, request(ticket.token))
     assert await ask(newer, request(newer.token)) is None
+
+
+async def test_what_a_revoked_agent_left_is_dropped_and_nothing_of_others(
+    fleet: Served, tmp_path: Path
+) -> None:
+    for name in ("bad", "good"):
+        async with entered(fleet.member(name)) as agent, entered(fleet.login(OPERATOR)) as operator:
+            stream = agent.client.jetstream()
+            for _ in range(3):
+                await stream.publish(f"{RESULTS}.{name}", b"x")
+            await stream.publish(key_subject(STATUS, name), b"x")
+            await operator.client.jetstream().publish(key_subject(PLANS, name), b"x")
+    words = ("fleet", "revoke", "bad", "--purge", "--folder", fleet.folder.path)
+    assert "3 results of it" in await asyncio.to_thread(done, *words)
+    async with entered(fleet.login(OPERATOR)) as operator:
+        stream = operator.client.jetstream()
+        for name in (RESULTS_STREAM, f"KV_{PLANS}", f"KV_{STATUS}"):
+            left = (await stream.stream_info(name, subjects_filter=">")).state.subjects or {}
+            kinds = {subject.rpartition(".")[2] for subject in left}
+            assert "bad" not in kinds
+            assert "good" in kinds
+    with pytest.raises(ValueError, match="no name of an agent"):
+        await forget(fleet.login(OPERATOR), "*", lambda _text: None)
 
 
 @pytest.mark.parametrize(
