@@ -20,6 +20,7 @@ from pathbudget.agents.daemon.health import Health
 from pathbudget.agents.daemon.measuring import Measuring, Surroundings
 from pathbudget.agents.plans.plan import AgentPlan
 from pathbudget.agents.plans.policy import Policy
+from pathbudget.agents.spool.bounds import Bounds
 from pathbudget.agents.spool.spool import Spool
 from pathbudget.probes.clock import Clock
 from pathbudget.probes.codec import encode_line
@@ -136,6 +137,11 @@ class Agent:
         """Why results cannot be handed on or kept; empty when they can."""
         pieces = "" if self._now is None else self._now.pieces.trouble
         return pieces or self._spool.trouble or self._delivery.trouble
+
+    @property
+    def bounds(self) -> Bounds:
+        """Of the spool, with what goes when it is full."""
+        return self._spool.bounds
 
     @property
     def bytes_today(self) -> int:

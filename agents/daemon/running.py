@@ -1,6 +1,7 @@
 """Puts an agent together and runs it: signals, the service manager, reloads, the status file."""
 
 import asyncio
+import gc
 import random
 import signal
 from collections.abc import Callable
@@ -125,6 +126,8 @@ class _Running:
             loop.add_signal_handler(number, self._agent.stop)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
         await self._first_plan()
+        gc.collect()
+        gc.freeze()  # what there is now stays for months: collections pass over it
         helpers = [asyncio.create_task(one) for one in (self._look(), self._live())]
         self._service.ready(self._line())
         try:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from pathbudget.agents.daemon.agent import Agent
+from pathbudget.agents.spool.bounds import Bounds
 from pathbudget.agents.spool.entry import SpoolState
 from pathbudget.agents.version import software_name
 from pathbudget.probes.errors import StoreError
@@ -22,6 +23,7 @@ class AgentStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     software: str
     at_unix_ns: int
     spool: SpoolState
+    bounds: Bounds | None = None
     serial: int | None = None
     campaign: str = ""
     series: int = 0
@@ -53,6 +55,7 @@ def status_of(agent: Agent, spool: SpoolState) -> AgentStatus:
         software=software_name(),
         at_unix_ns=time.time_ns(),
         spool=spool,
+        bounds=agent.bounds,
         serial=state.serial,
         campaign="" if plan is None else plan.campaign,
         series=0 if measuring is None else len(measuring.run.plan.series),

@@ -44,7 +44,7 @@ class Spool:
         """What was found damaged, in words."""
         self.trouble = ""
         """Why the disk took no entry last time; empty when it did."""
-        self._bounds = bounds
+        self.bounds = bounds
         self._clock = clock
         self._lock = opened.lock
         self._checkpoints = opened.checkpoints
@@ -107,7 +107,7 @@ class Spool:
             self._refuse(BYTES, samples)
             return None
         try:
-            most = self._bounds.segment_bytes
+            most = self.bounds.segment_bytes
             self._segments.append(frame, most, self._next, self._written)
         except OSError as error:
             self.trouble = explain_os_error(error)
@@ -247,13 +247,13 @@ class Spool:
 
     def _make_room(self, size: int) -> bool:
         """Whether a frame of `size` fits, after what must go has gone."""
-        segments, bound = self._segments, self._bounds.bytes
+        segments, bound = self._segments, self.bounds.bytes
         if size + HEAD_BYTES > bound:
             return False
         while segments.size + size + HEAD_BYTES > bound:
             if segments.remove_leaving():
                 continue
-            if self._bounds.drop is DropPolicy.NEWEST and segments.anything_waits():
+            if self.bounds.drop is DropPolicy.NEWEST and segments.anything_waits():
                 return False
             if not segments.drop_oldest(BYTES):
                 return False
@@ -261,7 +261,7 @@ class Spool:
         return True
 
     def _drop_aged(self) -> None:
-        limit_ns = self._now_ns() - self._bounds.age_ns
+        limit_ns = self._now_ns() - self.bounds.age_ns
         while (oldest := self._segments.oldest()) is not None:
             segment, index, frame = oldest
             if frame.spool_ns >= limit_ns:
