@@ -43,6 +43,7 @@ log_file: {quoted(_under(one.folder, LOG_FILE))}
 logfile_size_limit: {LARGEST_LOG}
 max_payload: {MOST_OCTETS}
 max_control_line: 4096
+max_subscriptions: 1000
 write_deadline: "10s"
 jetstream {{
   store_dir: {quoted(_under(one.folder, "jetstream"))}

@@ -4,10 +4,12 @@ import asyncio
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import pytest
+from nats.errors import Error
 from tests.fleet.conftest import Served, done, entered, pathbudget, refused, until, until_async
 
 from pathbudget.agents.bus.login import read_login
@@ -96,6 +98,19 @@ async def test_garbage_and_giants_are_refused_and_the_registrar_goes_on(fleet: S
     assert f"refused to enrol 'noisy': unreadable, {MOST_OCTETS} octets" in fleet.log
     assert await ask(ticket, request(ticket.token)) is None
     assert await ask(fleet.invite("quiet"), request(ticket.token)) is Refused.WRONG_TOKEN
+
+
+async def test_a_guest_that_floods_is_cut_off_after_five(fleet: Served) -> None:
+    ticket = fleet.invite("flood")
+    async with entered(ticket.guest) as guest:
+        with suppress(Error, TimeoutError):
+            for _ in range(9):
+                giant = guest.client.publish(f"{ENROL}.flood", bytes(MOST_OCTETS))
+                await asyncio.wait_for(giant, 10)
+        await until_async(lambda: guest.said)
+    until(lambda: _state(fleet, "flood") == "invitation void")
+    assert fleet.log.count("refused to enrol 'flood': unreadable") == MOST_WRONG
+    assert await ask(fleet.invite("after"), b"") is Refused.UNREADABLE
 
 
 async def test_an_invitation_ends_by_the_clock(fleet: Served, tmp_path: Path) -> None:
