@@ -13,6 +13,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import Error as StreamError
 from tests.fleet.conftest import (
+    Guest,
     Served,
     done,
     entered,
@@ -23,7 +24,15 @@ from tests.fleet.conftest import (
 )
 from tests.programs import program
 
-from pathbudget.agents.bus.subjects import OPERATOR, PLANS, RESULTS, RESULTS_STREAM
+from pathbudget.agents.bus.subjects import (
+    ASK,
+    OPERATOR,
+    PLANS,
+    RESULTS,
+    RESULTS_STREAM,
+    key_subject,
+    value_subject,
+)
 from pathbudget.agents.plans.keys import generate
 
 pytestmark = pytest.mark.needs("nats-server")
@@ -95,6 +104,15 @@ async def published(stream: JetStreamContext, number: int) -> None:
             await asyncio.sleep(0.1)
 
 
+async def plan_of(agent: Guest) -> bytes:
+    """As an agent reads it, whichever servers it and the bucket's leader are on."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(Error, TimeoutError):
+                return (await agent.client.request(value_subject(PLANS, "nomad"), timeout=2)).data
+            await asyncio.sleep(0.1)
+
+
 async def test_publishing_goes_on_when_one_of_three_servers_is_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -117,6 +135,10 @@ async def test_publishing_goes_on_when_one_of_three_servers_is_killed(
         stream = operator.client.jetstream()
         for name in (RESULTS_STREAM, f"KV_{PLANS}"):
             assert (await stream.stream_info(name)).config.num_replicas == 3
+        await stream.publish(key_subject(PLANS, "nomad"), b"plan")
+        assert await plan_of(agent) == b"plan"
+        asked = await agent.client.subscribe(f"{ASK}.nomad")
+        await agent.client.flush()
         for number in range(BEFORE):
             await published(agent.client.jetstream(), number)
         found = await stream.stream_info(RESULTS_STREAM)
@@ -133,6 +155,11 @@ async def test_publishing_goes_on_when_one_of_three_servers_is_killed(
                     state = (await stream.stream_info(RESULTS_STREAM)).state
                     break
         assert state.messages == BEFORE + AFTER
+        assert await plan_of(agent) == b"plan"
+        answers = await operator.client.subscribe(operator.client.new_inbox())
+        await operator.client.publish(f"{ASK}.nomad", b"?", reply=answers.subject)
+        await (await asked.next_msg(30)).respond(b"measured")
+        assert (await answers.next_msg(30)).data == b"measured"
 
 
 def test_routes_want_a_certificate_of_the_fleet_and_the_password(cluster: Cluster) -> None:
