@@ -52,8 +52,10 @@ class Channel(Protocol):
 class Channels(Protocol):
     """Where workers come from."""
 
-    kill_after_s: float
-    """How long one that was told to stop may take."""
+    @property
+    def kill_after_s(self) -> float:
+        """How long one that was told to stop may take."""
+        ...
 
     def open(self, order: WorkOrder) -> Channel:
         """The way to a worker for this order. Nothing is started yet."""

@@ -20,6 +20,7 @@ from pathbudget.agents.campaign.messages import (
 from pathbudget.agents.campaign.plan import CampaignPlan, VantagePlan
 from pathbudget.probes.errors import (
     ConfigError,
+    HostError,
     NotOnThisHostError,
     PathbudgetError,
     PrivilegeError,
@@ -184,4 +185,7 @@ def _exception(refused: Refused) -> PathbudgetError:
     for one in (PrivilegeError, NotOnThisHostError):
         if refused.kind == one.__name__:
             return one(refused.capability, refused.text)
-    return (SpoolError if refused.kind == SpoolError.__name__ else PathbudgetError)(refused.text)
+    for other in (SpoolError, HostError):
+        if refused.kind == other.__name__:
+            return other(refused.text)
+    return PathbudgetError(refused.text)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,15 +163,20 @@ def _vantages(names: Sequence[str]) -> str:
 
 
 def _commit(workers: Sequence[WorkerState], store: Store, outcome: Outcome) -> None:
-    for worker in workers:
-        if not worker.journal.exists():
-            continue
+    for journal in _journals(workers):
         try:
-            receipt = commit_journal(worker.journal, store)
+            receipt = commit_journal(journal, store)
             outcome.problems.extend(receipt.problems)
         except PathbudgetError as error:
-            outcome.unsaved.append(worker.journal)
+            outcome.unsaved.append(journal)
             if str(error) not in outcome.problems:
                 outcome.problems.append(str(error))
         else:
             outcome.measurements += receipt.written
+
+
+def _journals(workers: Iterable[WorkerState]) -> Iterator[Path]:
+    """Of each worker its own, and those of earlier ones that only now came from its host."""
+    for worker in workers:
+        series = worker.journal.stem.rpartition("-")[0]
+        yield from sorted(worker.journal.parent.glob(f"{series}-*.jsonl"))

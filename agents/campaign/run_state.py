@@ -22,6 +22,8 @@ class RunState(msgspec.Struct, frozen=True):
     digest: str
     """Of the campaign file and its catalogue: a changed plan cannot be resumed."""
     reached_ns: dict[str, int]
+    hosts: str = ""
+    """The hosts file, where the vantages are measured from over SSH."""
 
 
 def path_of(spool: Path, run_id: str) -> Path:

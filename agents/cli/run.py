@@ -1,6 +1,7 @@
 """`pathbudget run CAMPAIGN`: measure what a campaign file says."""
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,12 @@ RealTimeOption = Annotated[
     RealTime,
     typer.Option("--realtime", help="SCHED_FIFO, so that sends are on time on a busy host."),
 ]
+HostsOption = Annotated[
+    Path | None, typer.Option("--hosts", help="Measure from these hosts, over SSH (TOML).")
+]
+RemoveOption = Annotated[
+    bool, typer.Option("--remove-bundle", help="Leave nothing on the hosts; with --hosts.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 
 
@@ -48,6 +55,8 @@ def run(
     resume: ResumeOption = False,
     seed: SeedOption = None,
     realtime: RealTimeOption = RealTime.AUTO,
+    hosts: HostsOption = None,
+    remove_bundle: RemoveOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Measure what a campaign file says and keep it in a store.
@@ -66,33 +75,61 @@ def run(
 
         words.explain(loaded.plan, table, Console(markup=False, emoji=False))
         return
-    _measure(campaign, loaded, store, resume=resume, realtime=realtime, quiet=quiet)
+    wish = _Wish(campaign, store, hosts, realtime, resume, remove_bundle, quiet)
+    _measure(wish, loaded)
 
 
-def _measure(
-    path: Path,
-    loaded: "Campaign",
-    folder: Path,
-    *,
-    resume: bool,
-    realtime: RealTime,
-    quiet: bool,
-) -> None:
-    from pathbudget.agents.campaign.execute import execute
-    from pathbudget.agents.campaign.progress import ProgressLine
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line asks for."""
+
+    path: Path
+    folder: Path
+    hosts: Path | None
+    realtime: RealTime
+    resume: bool
+    remove_bundle: bool
+    quiet: bool
+
+
+def _measure(wish: _Wish, loaded: "Campaign") -> None:
     from pathbudget.agents.campaign.run_state import RunState
     from pathbudget.agents.extras import require
 
     require("store", "pyarrow")
     from pathbudget.agents.store.parquet import Store
 
-    store = Store(folder)
-    state = _unfinished(path, loaded, store) if resume else None
+    store = Store(wish.folder)
+    state = _unfinished(wish.path, loaded, store) if wish.resume else None
     if state is None:
-        state = RunState(loaded.plan, str(path.resolve()), loaded.digest, {})
-    with ProgressLine(state.plan, shown=not quiet) as line:
-        outcome = execute(state, store, line.update, realtime)
-    _tell(path, folder, outcome, quiet=quiet)
+        hosts = "" if wish.hosts is None else str(wish.hosts.resolve())
+        state = RunState(loaded.plan, str(wish.path.resolve()), loaded.digest, {}, hosts)
+    if state.hosts:
+        from pathbudget.agents.ssh.execute import execute_on_hosts
+
+        outcome = execute_on_hosts(
+            state,
+            wish.hosts or Path(state.hosts),
+            store,
+            tell,
+            realtime=wish.realtime,
+            remove_bundle=wish.remove_bundle,
+            shown=not wish.quiet,
+        )
+    else:
+        outcome = _execute_here(state, store, wish)
+    _tell(wish.path, wish.folder, outcome, quiet=wish.quiet)
+
+
+def _execute_here(state: "RunState", store: "Store", wish: _Wish) -> "Outcome":
+    from pathbudget.agents.campaign.execute import execute
+    from pathbudget.agents.campaign.progress import ProgressLine
+
+    if wish.remove_bundle or wish.hosts is not None:
+        message = "--hosts goes with a run that was begun with it, --remove-bundle with --hosts"
+        raise fail(message, ExitCode.USAGE)
+    with ProgressLine(state.plan, shown=not wish.quiet) as line:
+        return execute(state, store, line.update, wish.realtime)
 
 
 def _unfinished(path: Path, loaded: "Campaign", store: "Store") -> "RunState":

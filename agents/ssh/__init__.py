@@ -1,0 +1,1 @@
+"""Campaigns and agents on other hosts, over SSH."""

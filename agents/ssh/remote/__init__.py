@@ -1,0 +1,1 @@
+"""What runs on a host that was reached over SSH, out of the bundle."""
