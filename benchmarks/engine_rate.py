@@ -8,7 +8,9 @@ Makes two network namespaces with a veth pair between them; the kernel of the fa
 2,000 addresses. Ours is the whole probe: shot, send, kernel send stamp, reply matched by its
 secret, sample with all stamps. CPU is user + system time of the process, without start-up for what
 is Python. Every row says how many were answered. CPU per probe falls as the rate rises, so tools
-are compared at equal rate; fping is paced by its `-i` (ms), and what rate that gives is measured.
+are compared at equal rate; fping is paced by its `-i` (ms), what rate that gives is measured, and
+ours is run at that rate. `floor` is what no asyncio program can be below: a timerfd that rings for
+each packet, and one `sendto`; no stamp, no receiving, no matching, no sample.
 `icmplib` is also run over a path of 15 ms, which is how it is mostly used: the rate is then
 bounded by its 50 probes under way. Rounds are interleaved and medians taken: on a shared machine
 only the ratios mean much. For a quieter one: `taskset -c 1 chrt -f 10` before the command.
@@ -103,6 +105,42 @@ def ours(rate: int, count: int) -> Row:
     return asyncio.run(run())
 
 
+def floor(rate: int, count: int) -> Row:
+    from pathbudget.probes.icmp_wire import Echo, build_request
+    from pathbudget.probes.network import try_icmp
+    from pathbudget.probes.record import AddressFamily
+    from pathbudget.probes.timer import Alarm
+
+    sock = try_icmp(AddressFamily.IPV4, privileged=True)
+    sock.setsockopt(255, 1, b"\xff\xff\xff\xff")  # ICMP_FILTER: nothing is heard
+    message = build_request(AddressFamily.IPV4, Echo(7, 7, bytes(56)))
+    gap_ns = 1_000_000_000 // rate
+
+    async def run() -> Row:
+        over = asyncio.Event()
+        due_ns, sent = time.monotonic_ns(), 0
+
+        def ring() -> None:
+            nonlocal due_ns, sent
+            sock.sendto(message, (ADDRESSES[sent % TARGETS], 0))
+            sent += 1
+            due_ns += gap_ns
+            if sent == count:
+                over.set()
+            else:
+                alarm.set(due_ns)
+
+        alarm = Alarm(ring)
+        cpu, began = cpu_seconds(), time.monotonic()
+        alarm.set(due_ns)
+        await over.wait()
+        used, took = cpu_seconds() - cpu, time.monotonic() - began
+        alarm.close()
+        return row(count, count, used, took, float("nan"))
+
+    return asyncio.run(run())
+
+
 def row(sent: int, answered: int, cpu: float, took: float, median_ns: float) -> Row:
     return {"sent": sent, "answered": answered, "cpu": cpu, "took": took, "median_ns": median_ns}
 
@@ -155,7 +193,12 @@ def fping(interval: str, loops: int) -> Row:
     return row(sent, answered, used, took, statistics.median(times or [float("nan")]))
 
 
-CHILDREN: dict[str, Callable[[int, int], Row]] = {"ours": ours, "icmplib": icmplib, "scapy": scapy}
+CHILDREN: dict[str, Callable[[int, int], Row]] = {
+    "ours": ours,
+    "floor": floor,
+    "icmplib": icmplib,
+    "scapy": scapy,
+}
 
 
 def child(python: str, name: str, argument: int, count: int, namespace: str = NEAR) -> Row:
@@ -215,13 +258,27 @@ def over_15_ms(peers: str) -> list[tuple[str, Row]]:
 def rows_of(options: argparse.Namespace) -> list[tuple[str, Callable[[], Row]]]:
     here, peers = sys.executable, options.peers
     one = options.probes
+    rate = 0
+
+    def paced_fping(interval: str, loops: int) -> Row:
+        nonlocal rate
+        found = fping(interval, loops)
+        rate = round(found["sent"] / found["took"])
+        return found
+
+    def at_that_rate(name: str, count: int) -> Row:
+        return child(here, name, rate, count)
+
     rows: list[tuple[str, Callable[[], Row]]] = [
         ("pathbudget, flat out", lambda: child(here, "ours", 0, 5 * one)),
         ("fping -i 0, flat out", lambda: fping("0", 10)),
-        ("pathbudget, 3,400/s", lambda: child(here, "ours", 3_400, one // 2)),
-        ("fping -i 0.2, about 3,400/s", lambda: fping("0.2", 5)),
+        ("fping -i 0.2", lambda: paced_fping("0.2", 5)),
+        ("pathbudget at that rate", lambda: at_that_rate("ours", one // 2)),
+        ("floor at that rate", lambda: at_that_rate("floor", one // 2)),
+        ("fping -i 0.05", lambda: paced_fping("0.05", 10)),
+        ("pathbudget at that rate too", lambda: at_that_rate("ours", one)),
+        ("floor at that rate too", lambda: at_that_rate("floor", one)),
         ("pathbudget, 20,000/s", lambda: child(here, "ours", 20_000, 2 * one)),
-        ("fping -i 0.05, 20,000/s", lambda: fping("0.05", 10)),
         ("pathbudget, 50,000/s", lambda: child(here, "ours", 50_000, 5 * one)),
     ]
     if peers:
@@ -269,8 +326,10 @@ def main() -> None:
     flat = said["pathbudget, flat out"]
     print(f"\nflat out / 50,000 per second: {flat['rate'] / 50_000:.2f} (goal 1, nothing lost)")
     for ours_, theirs in (
-        ("pathbudget, 3,400/s", "fping -i 0.2, about 3,400/s"),
-        ("pathbudget, 20,000/s", "fping -i 0.05, 20,000/s"),
+        ("pathbudget at that rate", "fping -i 0.2"),
+        ("floor at that rate", "fping -i 0.2"),
+        ("pathbudget at that rate too", "fping -i 0.05"),
+        ("floor at that rate too", "fping -i 0.05"),
         ("pathbudget, flat out", "fping -i 0, flat out"),
     ):
         ratio = said[ours_]["cpu_us"] / said[theirs]["cpu_us"]

@@ -108,7 +108,7 @@ def enter_a_world_of_our_own() -> None:
     kernel.address(1000, HERE, 16)
     kernel.set_flags(1, UP)
     kernel.set_flags(1000, UP)
-    kernel.route("10.200.0.0/16", PEER, 1000, HERE)
+    kernel.route("10.200.0.0/16", [(PEER, 1000)], HERE)
     kernel.flush()
     kernel.close()
 

@@ -55,8 +55,11 @@ class FamiliesProbe(Families[BatchPart]):
 
     def fire_all(self, shots: Sequence[Shot]) -> None:
         """See `contract.BatchProbe.fire_all`: in their order, as many at once as it allows."""
-        start = 0
-        for end in range(1, len(shots) + 1):
-            if end == len(shots) or shots[end].family != shots[start].family:
-                self._families[shots[start].family].fire_all(shots[start:end])
-                start = end
+        if not shots:
+            return
+        start, family = 0, shots[0].family
+        for end, shot in enumerate(shots):
+            if shot.family is not family:
+                self._families[family].fire_all(shots[start:end])
+                start, family = end, shot.family
+        self._families[family].fire_all(shots[start:] if start else shots)

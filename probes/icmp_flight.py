@@ -67,7 +67,8 @@ class Flight(msgspec.Struct, gc=False):
     number: int
     shot: Shot
     flow: Flow
-    balance: int
+    message: bytes
+    """The request; the reply repeats it from `icmp_wire.REPEATED` on."""
     sent: Reading
     place: tuple[int, int] | None = None
     """Channel, and key of the stamp."""

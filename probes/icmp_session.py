@@ -30,7 +30,7 @@ from pathbudget.probes.deadlines import Deadlines
 from pathbudget.probes.failures import from_icmp, timed_out
 from pathbudget.probes.icmp_flight import Flight, canonical, failed, measured, measured_simply
 from pathbudget.probes.icmp_flows import Flows
-from pathbudget.probes.icmp_wire import Echo, QuotedEcho, RequestTemplate, reply_fields
+from pathbudget.probes.icmp_wire import REPEATED, Echo, QuotedEcho, RequestTemplate, reply_fields
 from pathbudget.probes.record import AddressFamily, Failure, FailureKind, Sample, Stage
 
 REMEMBERED_PROBES = 1 << 17
@@ -75,7 +75,6 @@ class IcmpSession:
         self._token = rng.getrandbits(64)
         template = RequestTemplate(family, self._token, payload_bytes)
         self._pattern = template.pattern
-        self._token_bytes = template.token
         self._build = template.build
         self._reply_kind = (icmp_wire.ECHO_REPLY_V4 if self._v4 else icmp_wire.ECHO_REPLY_V6) << 8
         self._whole_bytes = icmp_wire.HEADER_BYTES + payload_bytes
@@ -129,8 +128,8 @@ class IcmpSession:
         flow_of, build, flights = self.flows.of, self._build, self._flights
         for shot in shots:
             flow = flow_of(shot.address, shot.seq)
-            message, balance = build(flow.identifier, flow.checksum, number)
-            flights[number] = Flight(number, shot, flow, balance, now)
+            message = build(flow.identifier, flow.checksum, number)
+            flights[number] = Flight(number, shot, flow, message, now)
             begun.append((number, message))
             number += 1
         self._number = number
@@ -198,23 +197,19 @@ class IcmpSession:
 
     def _all_arrived(self, arrivals: Sequence[Arrival], answered: list[Flight]) -> None:
         """Look at each message. An undamaged first reply under our identifier is known at once."""
-        whole_bytes, ours, kind_of_reply = self._whole_bytes, self._token_bytes, self._reply_kind
-        flights, pattern, read, v6 = self._flights, self._pattern, reply_fields, not self._v4
+        whole_bytes, kind_of_reply = self._whole_bytes, self._reply_kind
+        flights, read, v6 = self._flights, reply_fields, not self._v4
         for arrival in arrivals:
             message = arrival[0]
             if len(message) == whole_bytes:
-                kind, checksum, identifier, sequence, token, balance, high, low = read(message)
+                kind, checksum, high, low = read(message)
                 flight = flights.get(high << 32 | low)
                 if (
                     flight is not None
-                    and token == ours
-                    and flight.answer is None
                     and kind == kind_of_reply
-                    and balance == flight.balance
-                    and identifier == flight.flow.identifier
-                    and sequence == low & 0xFFFF
+                    and flight.answer is None
+                    and message[REPEATED:] == flight.message[REPEATED:]
                     and (v6 or checksum == flight.flow.reply_checksum)
-                    and message[24:] == pattern
                 ):
                     flight.answer = (arrival[1], arrival[2], arrival[3], None)
                     answered.append(flight)
@@ -254,7 +249,8 @@ class IcmpSession:
         if self._v4:
             whole = whole and icmp_wire.checksum_holds(arrival.message)
         if flight is not None:
-            whole = whole and icmp_wire.balance_of(reply.payload) == flight.balance
+            sent = flight.message[icmp_wire.HEADER_BYTES :]
+            whole = whole and icmp_wire.balance_of(reply.payload) == icmp_wire.balance_of(sent)
         if not whole:
             self._count(self._series(number), "corrupt")
         self._take(

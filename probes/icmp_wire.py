@@ -20,12 +20,14 @@ ECHO_REPLY_V4, ECHO_REQUEST_V4 = 0, 8
 ECHO_REQUEST_V6, ECHO_REPLY_V6 = 128, 129
 ICMP_PROTOCOL, ICMPV6_PROTOCOL = 1, 58
 HEADER_BYTES = 8
+REPEATED = 4
+"""From this byte on a reply is equal to its request: identifier, sequence and data (RFC 792)."""
 SECRET_BYTES = 16
 
 _HEADER = struct.Struct("!BBHHH")
 _SECRET = struct.Struct("!QQ")
 _REQUEST = struct.Struct("!BBHHH8sHHI")
-_REPLY = struct.Struct("!HHHH8sHHI")
+_REPLY = struct.Struct("!HH14xHI")
 _PATTERN = bytes(range(256)) * 256
 NUMBER_MASK = (1 << 48) - 1
 
@@ -111,11 +113,9 @@ class RequestTemplate:
         # 2**16 = 1 modulo 65535: a number is as good as the sum of its 16-bit words.
         self._rest = ((self._kind << 8) + token + int.from_bytes(even, "big")) % 0xFFFF
 
-    def build(self, identifier: int, checksum_: int, number: int) -> tuple[bytes, int]:
-        """The request and its balance.
-
-        `checksum_` is 1 to 65534. Over IPv6 the kernel fills in another one, which covers the
-        addresses as well, and is as constant.
+    def build(self, identifier: int, checksum_: int, number: int) -> bytes:
+        """The request. `checksum_` is 1 to 65534. Over IPv6 the kernel fills in another one, which
+        covers the addresses as well, and is as constant.
         """
         sequence = number & 0xFFFF
         balance = -(self._rest + identifier + sequence + number + checksum_) % 0xFFFF
@@ -131,7 +131,7 @@ class RequestTemplate:
             number >> 32,
             number & 0xFFFFFFFF,
         )
-        return head + self.pattern, balance
+        return head + self.pattern
 
 
 def reply_checksum(checksum_: int) -> int:
@@ -139,11 +139,9 @@ def reply_checksum(checksum_: int) -> int:
     return (checksum_ + (ECHO_REQUEST_V4 << 8)) % 0xFFFF
 
 
-ReplyFields = tuple[int, int, int, int, bytes, int, int, int]
+ReplyFields = tuple[int, int, int, int]
 reply_fields: Callable[[bytes], ReplyFields] = _REPLY.unpack_from
-"""Of 24 bytes or more: type and code, checksum, identifier, sequence, token, balance, upper 16 and
-lower 32 bits of the number.
-"""
+"""Of 24 bytes or more: type and code, checksum, upper 16 and lower 32 bits of the number."""
 
 
 def checksum_holds(message: bytes) -> bool:

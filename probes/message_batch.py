@@ -129,7 +129,7 @@ class BatchedPackets:
         slots, stride, usual = memory.slots, memory.stride, layout.control_bytes
         stamp_head, ttl_head = layout.heads
         place = 0
-        for _, named, _, _, _, control, _, length in memory.filled(count):
+        for named, control, length in memory.filled(count):
             if control == usual:
                 shape = self._shapes.get(length) or self._shape(length)
                 name, first, seconds, rest, second, ttl, data = shape.unpack_from(slots, place)
@@ -147,7 +147,7 @@ class BatchedPackets:
         slots, stride, usual = memory.slots, memory.stride, layout.control_bytes
         heads = layout.heads
         place = 0
-        for _, named, _, _, _, control, _, length in memory.filled(count):
+        for named, control, length in memory.filled(count):
             if control == usual:
                 shape = self._shapes.get(length) or self._shape(length)
                 name, a, seconds, rest, b, info, c, ttl, d, service, data = shape.unpack_from(
@@ -174,7 +174,7 @@ class BatchedPackets:
         unpack = layout.struct.unpack_from
         stamp_head, error_head = layout.heads
         place = 0
-        for _, named, _, _, _, control, _, length in memory.filled(count):
+        for named, control, length in memory.filled(count):
             if control == usual:
                 first, seconds, rest, second, origin, key = unpack(slots, place)
                 ours = origin == stamps.ORIGIN_TIMESTAMPING

@@ -20,6 +20,9 @@ VECTOR = struct.Struct("@PN")
 CONTROL_HEADER = struct.Struct("@Nii")
 """struct cmsghdr: its length with this header, level, type."""
 LONG_BYTES = struct.calcsize("@l")
+_POINTER_BYTES, _SIZE_BYTES = struct.calcsize("@P"), struct.calcsize("@N")
+LENGTHS = struct.Struct(f"@{_POINTER_BYTES}xI0P{2 * _POINTER_BYTES + _SIZE_BYTES}xN4x0PI0P")
+"""Of a `HEADER` only the lengths that the kernel writes: of name, control messages and data."""
 NAME_BYTES = 32
 """Room for a struct sockaddr_in6 (28 bytes)."""
 CONTROL_BYTES = 256
@@ -139,8 +142,8 @@ class MessageMemory:
         self.headers[:size] = self._template[:size]
 
     def filled(self, count: int) -> Iterator[tuple[int, ...]]:
-        """The first `count` headers, with the fields of `HEADER`."""
-        return HEADER.iter_unpack(memoryview(self.headers)[: count * HEADER.size])
+        """The `LENGTHS` of the first `count` messages."""
+        return LENGTHS.iter_unpack(memoryview(self.headers)[: count * HEADER.size])
 
     def name(self, place: int, length: int) -> bytes:
         """The socket address of the slot that begins at `place`."""

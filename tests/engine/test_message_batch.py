@@ -176,6 +176,8 @@ def test_memory_is_laid_out_as_c_lays_it_out() -> None:
     assert (vector.base - one.name, vector.length) == (memory.data_at, 77)
     assert one.control - one.name == memory.control_at
     assert headers[2].header.name - one.name == memory.stride
+    headers[1].length = 55
+    assert list(memory.filled(2))[1] == (16, 88, 55)
 
 
 @given(
