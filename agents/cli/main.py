@@ -34,6 +34,7 @@ COMMANDS: tuple[str, ...] = (
     "store",
     "plan",
     "agent",
+    "alerts",
     "status",
     "fleet",
     "lab",

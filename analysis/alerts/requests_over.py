@@ -1,0 +1,160 @@
+"""How many requests of each budget line were over the allowance of its tier, by slices of time.
+
+A request is what it is for the line itself (`analysis.request`): a round trip, or a set-up and the
+round trip nearest to it, with the round trips of slow start for its bytes. A request that failed is
+over. Which target stands for a site is decided by which was measured most (record 50), when asked.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from pathbudget.analysis.alerts.shares import Count, WindowCounts
+from pathbudget.analysis.budget import headline_place
+from pathbudget.analysis.line_place import LinePlace
+from pathbudget.analysis.path_choice import PathSeries, path_candidates
+from pathbudget.analysis.request import RequestTimes, request_times
+from pathbudget.analysis.results import Carriage, Direction
+from pathbudget.analysis.series import NS_PER_MS, Series, SeriesCollector
+from pathbudget.probes.record import Measurement
+from pathbudget.sites.catalogue import Tier
+
+FUTURE_NS = 300_000_000_000
+"""Samples later than now by more are of a clock that is wrong; they would push out all others."""
+
+
+class LineName(NamedTuple):
+    """One headline line."""
+
+    tier: str
+    region: str
+    site: str
+
+
+class _Path(NamedTuple):
+    target: str
+    family: str
+
+
+Parts = dict[Carriage, WindowCounts]
+Weighted = list[tuple[float, Count]]
+
+
+@dataclass(slots=True)
+class LineCounts:
+    """One line: for each target that may stand for its site, requests by connection mode."""
+
+    place: LinePlace
+    length_ns: int
+    slice_ns: int
+    paths: dict[_Path, Parts] = field(default_factory=dict[_Path, Parts])
+
+    def count(self, path: PathSeries, requests: Mapping[Carriage, RequestTimes]) -> None:
+        """Take the requests of one path."""
+        parts = self.paths.setdefault(_Path(path.target, path.family or ""), {})
+        allowance_ns = (self.place.allowance_ms or 0.0) * NS_PER_MS
+        for carriage in self.place.weights():
+            if (times := requests.get(carriage)) is None:
+                continue
+            track = times.track(Direction.NETWORK, self.place.extra_round_trips)
+            known = ~np.isnan(track.values_ns)
+            if carriage not in parts:
+                parts[carriage] = WindowCounts(self.length_ns, self.slice_ns)
+            over = track.values_ns[known] > allowance_ns
+            parts[carriage].add(track.sent_unix_ns[known], over)
+
+    def newest_unix_ns(self) -> int | None:
+        """When the newest request was made, to the slice."""
+        times = [each.newest_unix_ns for parts in self.paths.values() for each in parts.values()]
+        return max((one for one in times if one is not None), default=None)
+
+    def parts(self, until_unix_ns: int, windows_ns: Sequence[int]) -> list[Weighted]:
+        """For each window, the counts of every mode with its weight, of the path measured most."""
+        longest = max(windows_ns)
+
+        def most(item: tuple[_Path, Parts]) -> tuple[int, str, str]:
+            name, parts = item
+            n = sum(each.within(until_unix_ns, longest).n for each in parts.values())
+            return (-n, name.family, name.target)
+
+        if not self.paths:
+            return [[] for _ in windows_ns]
+        _, chosen = min(self.paths.items(), key=most)
+        return [
+            [
+                (
+                    weight,
+                    chosen[carriage].within(until_unix_ns, window)
+                    if carriage in chosen
+                    else Count(),
+                )
+                for carriage, weight in self.place.weights().items()
+            ]
+            for window in windows_ns
+        ]
+
+
+class RequestsOver:
+    """Takes measurements, or pieces of them, one at a time; `settle` counts what has come."""
+
+    def __init__(self, tiers: Iterable[Tier], length_ns: int, slice_ns: int) -> None:
+        self._places = [headline_place(tier) for tier in tiers]
+        self._length_ns, self._slice_ns = length_ns, slice_ns
+        self._collector = SeriesCollector()
+        self._lines: dict[LineName, LineCounts] = {}
+        self._waiting = 0
+
+    def see(self, measurement: Measurement) -> None:
+        """Take one; it is counted at the next `settle`."""
+        self._collector.add(measurement)
+        self._waiting += 1
+
+    def settle(self, now_unix_ns: int) -> None:
+        """Count what has come since."""
+        if not self._waiting:
+            return
+        series, _ = self._collector.finish()
+        self._collector, self._waiting = SeriesCollector(), 0
+        pairs: dict[tuple[str, str], list[Series]] = {}
+        for key, one in series.items():
+            if not key.loaded and (now := _until(one, now_unix_ns + FUTURE_NS)) is not None:
+                pairs.setdefault((key.region, key.site), []).append(now)
+        for of_pair in pairs.values():
+            for path in path_candidates(of_pair):
+                self._count(path)
+
+    def lines(self) -> Iterator[tuple[LineName, LineCounts]]:
+        """Every line of which anything was measured, in order."""
+        for name in sorted(self._lines):
+            yield name, self._lines[name]
+
+    def _count(self, path: PathSeries) -> None:
+        wanted = {carriage for place in self._places for carriage in place.weights()}
+        requests = {
+            carriage: times
+            for carriage in wanted
+            if (times := request_times(path, carriage)) is not None
+        }
+        if not requests:
+            return
+        for place in self._places:
+            name = LineName(place.tier.name, path.region, path.site)
+            if name not in self._lines:
+                self._lines[name] = LineCounts(place, self._length_ns, self._slice_ns)
+            self._lines[name].count(path, requests)
+
+
+def _until(series: Series, latest_unix_ns: int) -> Series | None:
+    """The series without what claims to be of the future; None where that is all."""
+    track = series.track
+    if not track.n or int(track.sent_unix_ns[-1]) <= latest_unix_ns:
+        return series
+    kept = int(np.searchsorted(track.sent_unix_ns, latest_unix_ns, side="right"))
+    if not kept:
+        return None
+    series.track = type(track)(
+        track.sent_unix_ns[:kept], track.values_ns[:kept], track.vantages[:kept]
+    )
+    return series
