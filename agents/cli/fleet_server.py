@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathbudget.agents.fleet.folder import Folder, Settings
 
 FOLDER = Path("pathbudget-fleet")
+HOST = "127.0.0.1"
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Everything of the fleet.")]
 ListenOption = Annotated[
     str | None,
@@ -105,6 +106,7 @@ def demo(folder: FolderArgument = FOLDER, listen: ListenOption = None) -> None:
     done by hand for hosts elsewhere, is under FOLDER/demo.
     """
     from pathbudget.agents.extras import require
+    from pathbudget.agents.fleet.choosing import chosen_port
     from pathbudget.agents.fleet.demo import REGIONS
     from pathbudget.agents.fleet.demo import demo as sites
     from pathbudget.agents.fleet.folder import Folder
@@ -116,9 +118,13 @@ def demo(folder: FolderArgument = FOLDER, listen: ListenOption = None) -> None:
     require("store", "pyarrow")
     find_server()
     fleet = Folder(folder)
+    if listen is None and not fleet.exists():
+        listen = f"{HOST}:{chosen_port(HOST)}"
     fleet.prepare(_settings(fleet, listen, [], None))
     with sites(fleet) as made:
-        tell(f"Agents: {', '.join(REGIONS)}. Look: pathbudget status {folder}/operator.toml")
+        tell(
+            f"Agents: {', '.join(REGIONS)}. Look: pathbudget status --login {folder}/operator.toml"
+        )
         serve_folder(fleet, Wish(more=lambda: made.agents(tell)), tell)
 
 

@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 import shutil
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pathbudget.probes.errors import ConfigError, Fault
 
 MOST_RESULTS = 10 << 30
 ROUTES_ABOVE = 2000
+PORTS_TRIED = 100
 NODES = 3
 """One may fail. Two could not agree who is alone; more cost more and keep no more."""
 COMMAND_LINE = "command line"
@@ -33,6 +35,24 @@ def chosen_server(
     if not chosen and ipaddress.ip_address(host).is_unspecified:
         raise _fault("--name", f"is missing beside {host}", "the name by which agents reach it")
     return host, port, chosen or (host,)
+
+
+def chosen_port(host: str) -> int:
+    """The usual one, or the next one that is free: Debian's package starts a server of its own."""
+    for port in range(CLIENT_PORT, CLIENT_PORT + PORTS_TRIED):
+        if why_not_free(host, port) is None:
+            return port
+    raise _fault("--listen", "is missing, and the usual ports are taken", f"{host}:PORT")
+
+
+def why_not_free(host: str, port: int) -> str | None:
+    """What the system says against listening there; None when it can be done."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def chosen_results(folder: Path) -> int:

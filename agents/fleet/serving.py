@@ -5,7 +5,6 @@ Where the folder is of a cluster, the servers run elsewhere, and the rest of it 
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from pathbudget.agents.bus.streams import ensure_streams
 from pathbudget.agents.bus.subjects import COLLECTOR, OPERATOR, REGISTRAR
 from pathbudget.agents.daemon.service import Service
 from pathbudget.agents.fleet.children import Child
+from pathbudget.agents.fleet.choosing import why_not_free
 from pathbudget.agents.fleet.folder import Folder
 from pathbudget.agents.fleet.registrar import Registrar
 from pathbudget.agents.fleet.reload import running_pid
@@ -194,11 +194,9 @@ class _Serving:
 
 def _check_free(host: str, port: int) -> None:
     """Or we would take the server of somebody else for the one that we start. Raises BusError."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        raise BusError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
+    if why := why_not_free(host, port):
+        hint = "Debian's own service is stopped by: systemctl disable --now nats-server"
+        raise BusError(f"{host}:{port} cannot be listened on: {why}; --listen another. {hint}")
 
 
 def own_command(name: str, words: Sequence[str], log: Path) -> Child:
