@@ -6,12 +6,19 @@ from typing import Annotated
 import typer
 
 from pathbudget.agents.cli.agent_process import AgentOptions, become_agent
-from pathbudget.agents.cli.exits import reports_errors
+from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 from pathbudget.agents.spool.bounds import DropPolicy
 from pathbudget.probes.scheduling import RealTime
 
 PlanArgument = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="Signed plan (.json) or campaign file (.toml).")
+    Path | None,
+    typer.Argument(
+        metavar="[PLAN]", help="Signed plan (.json) or campaign file (.toml); else --login."
+    ),
+]
+LoginOption = Annotated[
+    Path | None,
+    typer.Option("--login", help="Login file of a fleet: plans from there, results to there."),
 ]
 TrustOption = Annotated[
     Path | None, typer.Option("--trust", help="Public keys of operators; for signed plans.")
@@ -22,7 +29,10 @@ PolicyOption = Annotated[
 StateOption = Annotated[
     Path, typer.Option("--state", help="Folder for the spool and what must be remembered.")
 ]
-StoreOption = Annotated[Path, typer.Option("--store", help="Folder that results go to.")]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", help="Folder that results go to; default: pathbudget-store."),
+]
 AgentOption = Annotated[
     str, typer.Option("--agent", help="Which vantage of the file; default: its only one.")
 ]
@@ -54,11 +64,12 @@ def register(application: typer.Typer) -> None:
 
 @reports_errors
 def agent(
-    plan: PlanArgument,
+    plan: PlanArgument = None,
+    login: LoginOption = None,
     trust: TrustOption = None,
     policy: PolicyOption = None,
     state: StateOption = Path("pathbudget-agent"),
-    store: StoreOption = Path("pathbudget-store"),
+    store: StoreOption = None,
     agent: AgentOption = "",
     spool_bytes: BytesOption = 256 << 20,
     spool_age: AgeOption = "30d",
@@ -68,16 +79,21 @@ def agent(
 ) -> None:
     """Measure what a plan says until stopped, for months; results flow into the store.
 
+    With --login plan and results come from and go to the fleet, unless PLAN or --store are given.
+
     Looks at PLAN again and again and takes a new one without a gap. SIGHUP reads plan and policy
     anew; SIGTERM or Ctrl-C stops, and nothing that was measured is lost.
     """
+    if plan is None and login is None:
+        raise fail("a PLAN, or --login with the login file of a fleet, is needed", ExitCode.USAGE)
     become_agent(
         AgentOptions(
-            plan=str(plan),
-            trust=None if trust is None else str(trust),
-            policy=None if policy is None else str(policy),
+            plan=_text(plan),
+            login=_text(login),
+            trust=_text(trust),
+            policy=_text(policy),
             state=str(state),
-            store=str(store),
+            store=_text(store),
             agent=agent,
             spool_bytes=spool_bytes,
             spool_age=spool_age,
@@ -86,3 +102,7 @@ def agent(
             metrics=metrics,
         )
     )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

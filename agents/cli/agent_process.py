@@ -7,6 +7,7 @@ a service manager, a terminal and a supervisor see one process. python -m ... is
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
@@ -16,17 +17,22 @@ from pathbudget.agents.cli.metrics_option import metrics_address
 from pathbudget.agents.spool.bounds import Bounds, DropPolicy
 from pathbudget.probes.scheduling import RealTime
 
+if TYPE_CHECKING:
+    from pathbudget.agents.daemon.delivery import Uplink
+    from pathbudget.agents.daemon.running import Companion
+
 MODULE = "pathbudget.agents.cli.agent_process"
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
     """What was typed. See `agents/cli/agent.py` for each."""
 
-    plan: str
+    plan: str | None
+    login: str | None
     trust: str | None
     policy: str | None
     state: str
-    store: str
+    store: str | None
     agent: str
     spool_bytes: int
     spool_age: str
@@ -51,25 +57,46 @@ def import_path() -> str:
 def carry_out(options: AgentOptions) -> None:
     """Run the agent until it is stopped."""
     from pathbudget.agents.daemon.running import AgentWish, run_agent
+
+    wish = AgentWish(
+        plan=_path(options.plan),
+        state=Path(options.state),
+        agent=options.agent,
+        trust=_path(options.trust),
+        policy=_path(options.policy),
+        bounds=Bounds(options.spool_bytes, _age_ns(options.spool_age), options.drop),
+        realtime=options.realtime,
+        metrics=metrics_address(options.metrics),
+    )
+    fleet = None if options.login is None else _member(Path(options.login), wish.state)
+    to_store = options.store is not None or fleet is None
+    store = Path(options.store or "pathbudget-store")
+    run_agent(wish, _store_uplink(store) if to_store else None, tell, fleet)
+
+
+def _store_uplink(store: Path) -> "Uplink":
     from pathbudget.agents.daemon.store_uplink import StoreUplink
     from pathbudget.agents.extras import require
 
     require("store", "pyarrow")
     from pathbudget.agents.store.layout import Layout
 
-    wish = AgentWish(
-        plan=Path(options.plan),
-        state=Path(options.state),
-        agent=options.agent,
-        trust=None if options.trust is None else Path(options.trust),
-        policy=None if options.policy is None else Path(options.policy),
-        bounds=Bounds(options.spool_bytes, _age_ns(options.spool_age), options.drop),
-        realtime=options.realtime,
-        metrics=metrics_address(options.metrics),
-    )
-    store = Path(options.store)
     Layout(store).check_writable()
-    run_agent(wish, StoreUplink(store), tell)
+    return StoreUplink(store)
+
+
+def _member(login: Path, state: Path) -> "Companion":
+    from pathbudget.agents.extras import require
+
+    require("fleet", "cryptography", "nats", "nkeys")
+    from pathbudget.agents.bus.login import read_login
+    from pathbudget.agents.bus.member import Member
+
+    return Member(read_login(login), state=state, say=tell)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
 
 
 def _age_ns(text: str) -> int:

@@ -37,6 +37,7 @@ COMMANDS: tuple[str, ...] = (
     "alerts",
     "status",
     "fleet",
+    "collector",
     "lab",
     "reflector",
     "responder",

@@ -20,13 +20,22 @@ delivery with all of them is one file of a store, and twenty small ones are twen
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
+class HopelessError(PathbudgetError):
+    """What the other end will never take, however often it is sent: `numbers` of entries."""
+
+    def __init__(self, numbers: Sequence[int], reason: str) -> None:
+        self.numbers = tuple(numbers)
+        super().__init__(reason)
+
+
 class Uplink(Protocol):
     """Where results go."""
 
     async def send(self, entries: Sequence[Entry]) -> Sequence[int]:
         """Deliver, and return the numbers of those that are durable at the other end.
 
-        Raises PathbudgetError where nothing could be delivered now.
+        Raises PathbudgetError where nothing could be delivered now, and HopelessError for entries
+        that never can be: they are given up, and counted.
         """
         ...
 
@@ -76,6 +85,10 @@ class Delivery:
             return False
         try:
             delivered = await self._uplink.send(entries)
+        except HopelessError as error:
+            self._spool.give_up(error.numbers)
+            self._spool.problems.append(str(error))
+            return True
         except PathbudgetError as error:
             self.trouble = str(error)
             self._failures = min(self._failures + 1, 16)

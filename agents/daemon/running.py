@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from pathbudget.agents.campaign.plan import VantagePlan
 from pathbudget.agents.campaign.sink import SampleSink
@@ -16,9 +17,9 @@ from pathbudget.agents.daemon.day_bytes import FILE, DayBytes
 from pathbudget.agents.daemon.delivery import Uplink
 from pathbudget.agents.daemon.handover import Handover
 from pathbudget.agents.daemon.measuring import Surroundings
-from pathbudget.agents.daemon.plan_source import PlanFile
+from pathbudget.agents.daemon.plan_source import PlanFile, PlanSource
 from pathbudget.agents.daemon.service import Service
-from pathbudget.agents.daemon.status import STATUS, status_of, write_status
+from pathbudget.agents.daemon.status import STATUS, AgentStatus, status_of, write_status
 from pathbudget.agents.plans.policy import Policy
 from pathbudget.agents.plans.policy_file import read_policy
 from pathbudget.agents.spool.bounds import Bounds
@@ -42,7 +43,8 @@ ALIVE_SHARE = 3.0
 class AgentWish:
     """What the command line asks for."""
 
-    plan: Path
+    plan: Path | None
+    """None: what the fleet says."""
     state: Path
     agent: str = ""
     trust: Path | None = None
@@ -53,8 +55,37 @@ class AgentWish:
     """Where Prometheus may ask; None: nowhere."""
 
 
-def run_agent(wish: AgentWish, uplink: Uplink, say: Callable[[str], None]) -> None:
-    """Run until SIGTERM or Ctrl-C. SIGHUP reads plan and policy again.
+class Companion(Protocol):
+    """What makes an agent one of a fleet (`bus.member.Member`)."""
+
+    @property
+    def uplink(self) -> Uplink:
+        """Where results go."""
+        ...
+
+    @property
+    def plans(self) -> PlanSource:
+        """Where plans come from."""
+        ...
+
+    async def run(self, status: Callable[[], AgentStatus]) -> None:
+        """Beside the agent, for ever."""
+        ...
+
+    async def end(self, status: AgentStatus) -> None:
+        """The last word."""
+        ...
+
+
+def run_agent(
+    wish: AgentWish,
+    uplink: Uplink | None,
+    say: Callable[[str], None],
+    fleet: Companion | None = None,
+) -> None:
+    """Results go to `uplink`, or else to the fleet; plans come from the file, or else from there.
+
+    Run until SIGTERM or Ctrl-C. SIGHUP reads plan and policy again.
 
     Raises ConfigError, PlanRefusedError, PrivilegeError or SpoolError where nothing could be begun;
     nothing was sent then.
@@ -67,11 +98,26 @@ def run_agent(wish: AgentWish, uplink: Uplink, say: Callable[[str], None]) -> No
         raise SpoolError(f"{folder}: cannot be made: {error.strerror}") from None
     with ExitStack() as stack:
         spool = stack.enter_context(Spool.open(wish.state / SPOOL, wish.bounds))
-        source = PlanFile(wish.plan, state=wish.state, agent=wish.agent, trust=wish.trust)
+        source = _source(wish, fleet)
         watch = None
         if wish.metrics is not None:
             watch = stack.enter_context(AgentWatch(wish.metrics, say))
-        asyncio.run(_Running(wish, policy, spool, source, uplink, say, watch).run())
+        running = _Running(wish, policy, spool, source, _uplink(uplink, fleet), say, watch, fleet)
+        asyncio.run(running.run())
+
+
+def _source(wish: AgentWish, fleet: Companion | None) -> PlanSource:
+    if wish.plan is not None:
+        return PlanFile(wish.plan, state=wish.state, agent=wish.agent, trust=wish.trust)
+    assert fleet is not None
+    return fleet.plans
+
+
+def _uplink(uplink: Uplink | None, fleet: Companion | None) -> Uplink:
+    if uplink is not None:
+        return uplink
+    assert fleet is not None
+    return fleet.uplink
 
 
 def _policy(wish: AgentWish) -> Policy:
@@ -84,12 +130,14 @@ class _Running:
         wish: AgentWish,
         policy: Policy,
         spool: Spool,
-        source: PlanFile,
+        source: PlanSource,
         uplink: Uplink,
         say: Callable[[str], None],
         watch: AgentWatch | None,
+        fleet: Companion | None,
     ) -> None:
         self._wish = wish
+        self._fleet = fleet
         self._watch = watch
         self._spool = spool
         self._source = source
@@ -128,7 +176,12 @@ class _Running:
         await self._first_plan()
         gc.collect()
         gc.freeze()  # what there is now stays for months: collections pass over it
-        helpers = [asyncio.create_task(one) for one in (self._look(), self._live())]
+        beside = [self._look(), self._live()]
+        if self._fleet is not None:
+            beside.append(self._fleet.run(self._status))
+        helpers = [asyncio.create_task(one) for one in beside]
+        for helper in helpers:
+            helper.add_done_callback(self._told)
         self._service.ready(self._line())
         try:
             await self._agent.run()
@@ -137,20 +190,21 @@ class _Running:
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
+            if self._fleet is not None:
+                await self._fleet.end(self._status())
             self._write_status()
 
+    def _told(self, helper: "asyncio.Task[None]") -> None:
+        """None of them ends but by a fault of ours: say which; what is measured goes on."""
+        if not helper.cancelled() and (error := helper.exception()) is not None:
+            self._say(f"a part of the agent has ended: {type(error).__name__}: {error}")
+
     async def _first_plan(self) -> None:
-        """The one of the file; where that is refused, the one that was carried out before."""
-        policy = self._agent.policy
-        try:
-            plan = self._source.read(policy)
-        except PathbudgetError as error:
-            remembered = self._source.remembered(policy)
-            if remembered is None:
-                raise
-            self._say(f"{error}; going on with plan {remembered.serial}")
-            plan = remembered
-        await self._agent.take(plan)
+        plan = self._source.first(self._agent.policy)
+        if isinstance(self._source, PlanFile) and self._source.instead:
+            self._say(self._source.instead)
+        if plan is not None:
+            await self._agent.take(plan)
 
     async def _look(self) -> None:
         """Take another plan when there is one; say how things are."""
@@ -181,6 +235,8 @@ class _Running:
             policy = _policy(self._wish) if policy_too else self._agent.policy
             plan = self._source.read(policy)
             before, self._agent.policy = self._agent.policy, policy
+            if plan is None:
+                return
             try:
                 await self._agent.take(plan)
             except BaseException:
@@ -205,8 +261,11 @@ class _Running:
         word = next((reason for reason, holds in reasons.items() if holds), "measuring")
         return f"{word}, plan {state.serial}, {spool.waiting_samples} samples wait"
 
+    def _status(self) -> AgentStatus:
+        return status_of(self._agent, self._spool.state())
+
     def _write_status(self) -> None:
-        status = status_of(self._agent, self._spool.state())
+        status = self._status()
         write_status(self._wish.state / STATUS, status)
         if self._watch is not None:
             self._watch.tell(status)

@@ -73,12 +73,21 @@ def read_private(path: Path) -> "Ed25519PrivateKey":
 
 def read_trusted(path: Path) -> Mapping[str, "Ed25519PublicKey"]:
     """All public keys of a file by their ids. Raises ConfigError for a file without one."""
+    return _trusted(_content(path), path)
+
+
+def trusted_of(text: str, where: str) -> Mapping[str, "Ed25519PublicKey"]:
+    """The same of PEM blocks in a text, which is part of `where`."""
+    return _trusted(text.encode(), Path(where))
+
+
+def _trusted(content: bytes, path: Path) -> Mapping[str, "Ed25519PublicKey"]:
     require("fleet", "cryptography")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     found: dict[str, Ed25519PublicKey] = {}
-    for number, block in enumerate(_BLOCK.findall(_content(path)), 1):
+    for number, block in enumerate(_BLOCK.findall(content), 1):
         try:
             key = serialization.load_pem_public_key(block)
         except ValueError:

@@ -28,4 +28,4 @@ class SpoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     made_samples: int = 0
     acknowledged_samples: int = 0
     dropped_samples: dict[str, int] = {}
-    """By reason: ``bytes``, ``age``, ``disk_full``, ``disk_error``, ``torn``."""
+    """By reason: ``bytes``, ``age``, ``disk_full``, ``disk_error``, ``torn``, ``undeliverable``."""
