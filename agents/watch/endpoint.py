@@ -7,6 +7,7 @@ by asking. What is no request for `/metrics` gets a short answer, and nothing is
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 import zlib
@@ -23,6 +24,7 @@ HEAD_OCTETS, PIECE = 16_384, 65_536
 HEAD_S, ANSWER_S, FRESH_S = 5.0, 30.0, 1.0
 CONNECTIONS = 16
 START_S = 10.0
+_log = logging.getLogger(__name__)
 _GZIP_WINDOW = 31
 
 
@@ -44,12 +46,13 @@ class MetricsEndpoint:
 
     def __init__(self, where: Listening, text: Callable[[], str]) -> None:
         self.where = where
+        self.open = 0
+        """Connections of now."""
         self.turned_away = 0
         self._text = text
         self._made_at = -FRESH_S
         self._body = b""
         self._packed = b""
-        self._open = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="metrics", daemon=True)
         self._stopped = asyncio.Event()
@@ -98,20 +101,20 @@ class MetricsEndpoint:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._open >= CONNECTIONS:
+        if self.open >= CONNECTIONS:
             self.turned_away += 1
             writer.transport.abort()
             return
-        self._open += 1
+        self.open += 1
         try:
             await self._converse(reader, writer)
         except (OSError, TimeoutError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
-            self._open -= 1
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
+            self.open -= 1
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(HEAD_S):
@@ -149,7 +152,11 @@ class MetricsEndpoint:
         return self._found(is_packed=_takes_gzip(rest), with_body=method == b"GET")
 
     def _found(self, *, is_packed: bool, with_body: bool) -> tuple[bytes, bytes]:
-        self._renew()
+        try:
+            self._renew()
+        except Exception:  # noqa: BLE001 - whoever asks is told, and the agent goes on
+            _log.exception("metrics")
+            return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log")
         body = self._packed if is_packed else self._body
         more = "content-encoding: gzip\r\n" if is_packed else ""
         head = _head(HTTPStatus.OK, CONTENT_TYPE, len(body), f"{more}vary: accept-encoding\r\n")

@@ -96,6 +96,7 @@ class OtlpClient:
                 self.trouble = ""
                 return _rejected(answer)
             if status and status not in RETRIED:
+                self.close()
                 raise RefusedError(f"{self.endpoint}{path}: {self.trouble}")
             pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt) * self.rng.uniform(0.5, 1.0)
             last = attempt == self.attempts - 1

@@ -1,5 +1,6 @@
 """Measurements to OTLP, in batches: from a store as fast as it goes, or as they come in."""
 
+import contextlib
 import queue
 import threading
 from collections import Counter
@@ -100,7 +101,9 @@ class OtlpStream:
         client: OtlpClient,
         signals: Signals,
         say: Callable[[str], None],
+        *,
         waiting: int = WAITING,
+        linger_s: float = LINGER_S,
     ) -> None:
         self.counts: Counter[str] = Counter()
         """Sent: ``measurements``, ``spans``; rejected; ``dropped_queue``, ``dropped_refused``,
@@ -109,6 +112,7 @@ class OtlpStream:
         self._signals = signals
         self._say = say
         self._said = ""
+        self._linger_s = linger_s
         self._waiting: queue.Queue[Measurement | None] = queue.Queue(waiting)
         self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
 
@@ -134,13 +138,12 @@ class OtlpStream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """What waits has a few seconds."""
-        try:
+        """What waits has a few seconds, unless the other end is away."""
+        if self._client.trouble:
+            self._client.stop.set()
+        with contextlib.suppress(queue.Full):
             self._waiting.put(None, timeout=LAST_S)
-        except queue.Full:
-            pass
-        else:
-            self._thread.join(LAST_S)
+        self._thread.join(LAST_S)
         self._client.stop.set()
         self._thread.join(LAST_S)
         self.counts["dropped_stopped"] += self._waiting.qsize()
@@ -165,7 +168,7 @@ class OtlpStream:
             if found is None:
                 return batch, True
             batch.add(found)
-            wait_s = LINGER_S if wait_s is None else wait_s / 2
+            wait_s = self._linger_s if wait_s is None else wait_s / 2
         return batch, False
 
     def _send(self, batch: Batch) -> None:

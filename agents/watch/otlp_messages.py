@@ -74,7 +74,7 @@ def _span(span: Span) -> "trace_pb2.Span":
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_span_id=span.parent_id,
-        name=span.name,
+        name=_clean(span.name),
         kind=kind,
         start_time_unix_nano=span.start_unix_ns,
         end_time_unix_nano=span.end_unix_ns,
@@ -123,7 +123,7 @@ def _add_histogram(
 ) -> None:
     from opentelemetry.proto.metrics.v1 import metrics_pb2
 
-    metric = scope.metrics.add(name=name, unit="s")
+    metric = scope.metrics.add(name=_clean(name), unit="s")
     metric.exponential_histogram.aggregation_temporality = metrics_pb2.AGGREGATION_TEMPORALITY_DELTA
     point = metric.exponential_histogram.data_points.add(
         start_time_unix_nano=span[0],

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pathbudget.agents.watch.book import MeterBook, SeriesLabels, SeriesMeters
 from pathbudget.agents.watch.buckets import BOUNDS_S, NS, Distribution
+from pathbudget.agents.watch.outcomes import Outcome
 from pathbudget.probes.record import Metric
 
 PREFIX = "pathbudget"
@@ -130,9 +131,9 @@ def words_of(names: Iterable[str], values: Iterable[str]) -> str:
 
 
 def _shots(page: SeriesMeters) -> Iterator[str]:
-    for outcome, count in sorted(page.outcomes.items()):
+    for outcome in Outcome:  # those that have not happened too: a rate begins at 0
         words = words_of(SHOTS.labels, (*page.labels, outcome))
-        yield f"{SHOTS.name}{{{words}}} {count}\n"
+        yield f"{SHOTS.name}{{{words}}} {page.outcomes[outcome]}\n"
 
 
 def _failures(page: SeriesMeters) -> Iterator[str]:
