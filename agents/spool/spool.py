@@ -30,6 +30,7 @@ from pathbudget.probes.clock import Clock, SystemClock
 from pathbudget.probes.errors import SpoolError
 
 BYTES, DISK_FULL, DISK_ERROR = "bytes", "disk_full", "disk_error"
+UNDELIVERABLE = "undeliverable"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 MOST_BYTES = 8 << 20
 """`waiting` reads no more than this at once (but always one entry)."""
@@ -147,6 +148,12 @@ class Spool:
         """Somebody vouches for these. Unknown numbers, and the same ones again, change nothing."""
         for number in numbers:
             self._segments.settle(number, ACKNOWLEDGED)
+        self._retire()
+
+    def give_up(self, numbers: Iterable[int]) -> None:
+        """Nobody will ever take these: they are counted as dropped."""
+        for number in numbers:
+            self._segments.settle(number, AGED, UNDELIVERABLE)
         self._retire()
 
     def state(self) -> SpoolState:
