@@ -66,7 +66,7 @@ def test_the_queries_of_the_page_find_it_in_a_store(tmp_path: Path) -> None:
     Store(tmp_path / "pathbudget-store").write(two_pieces())
     queries = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     hours, drops = (
-        duckdb.sql(query.replace("pathbudget-store", f"{tmp_path}/pathbudget-store")).fetchall()
+        duckdb.execute(query.replace("pathbudget-store", f"{tmp_path}/pathbudget-store")).fetchall()
         for query in queries
     )
     (hour,) = hours
