@@ -54,6 +54,8 @@ class MrtReader:
         self._lost = False
         """Whether the place where the next record begins is not known."""
         self._near_seconds: int | None = None
+        self._unreadable = ""
+        """Why the record that waits first has no updates, where what follows is not there yet."""
         ordinals = Ordinals()
         self._tables = TableReader(channel, self.quarantine, ordinals)
         self._messages = MessageReader(channel, self.quarantine, ordinals)
@@ -70,7 +72,9 @@ class MrtReader:
     def end(self, now_unix_ns: int) -> Iterator[RouteUpdate]:
         """Nothing more comes: the last records, and a note of one that is cut off."""
         yield from self._advance(now_unix_ns, at_end=True)
-        if self._waiting and not self._lost:
+        if self._lost:
+            self.skipped_bytes += len(self._waiting)
+        elif self._waiting:
             self.quarantine.add("a last record that is cut off", bytes(self._waiting))
         self._waiting.clear()
 
@@ -86,15 +90,16 @@ class MrtReader:
                 continue
             size = record_size(waiting, at)
             if not looks_like_a_header(waiting, at):
-                self._lose(bytes(waiting[at : at + size]))
+                self._lose(bytes(waiting[at : at + HEADER_SIZE]))  # what follows may not be there
                 continue
             record = bytes(waiting[at : at + size])
             if len(record) < size and not (at_end and self._goes_on_after(at)):
                 break
-            found, problem = self._record(record, now_unix_ns)
+            found, problem = self._once(record, now_unix_ns)
             if problem:
                 follows = self._next_looks_well(at + size, at_end=at_end)
                 if follows is None:
+                    self._unreadable = problem
                     break
                 if not follows:
                     self._lose(record)
@@ -129,6 +134,13 @@ class MrtReader:
         self.quarantine.add(self.broken or "a damaged stretch without a readable record", data)
         if self.broken:
             self._waiting.clear()
+
+    def _once(self, record: bytes, now_unix_ns: int) -> tuple[list[RouteUpdate], str]:
+        """The same as `_record`, which counts and numbers what it reads: so nothing is read twice
+        because the bytes behind it come in another piece.
+        """
+        known, self._unreadable = self._unreadable, ""
+        return ([], known) if known else self._record(record, now_unix_ns)
 
     def _record(self, record: bytes, now_unix_ns: int) -> tuple[list[RouteUpdate], str]:
         """Its updates, and why there are none."""

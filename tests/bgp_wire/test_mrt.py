@@ -3,6 +3,7 @@
 import bz2
 import struct
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -176,3 +177,47 @@ def test_what_is_found_behind_damage_does_not_depend_on_the_pieces(
     found, reader = read(data, piece)
     assert [update.id for update in found] == [update.id for update in whole]
     assert (len(found), reader.skipped_bytes) == (4, known.skipped_bytes)
+
+
+def _damaged(data: bytes, rng: Random) -> bytes:
+    """With octets changed, left out, put in and repeated."""
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(data) + 1)
+        size = rng.randrange(1, 40)
+        data = rng.choice(
+            [
+                data[:at] + data[at + size :],
+                data[:at] + rng.randbytes(size) + data[at:],
+                data[:at] + bytes(size) + data[at:],
+                data[:at] + data[:size] + data[at:],
+                data[:at] + rng.randbytes(1) + data[at + 1 :],
+            ]
+        )
+    return data
+
+
+def _account(found: list[RouteUpdate], reader: MrtReader) -> tuple[object, ...]:
+    quarantine = reader.quarantine
+    return (
+        [update.id for update in found],
+        *(reader.records, reader.skipped_bytes, reader.broken, quarantine.count),
+        *(quarantine.reasons, quarantine.ignored, list(quarantine.latest)),
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_count_depends_on_the_pieces(wire: Any, read: Read, seed: int) -> None:
+    """What waits for more bytes is neither read twice nor left out of what was skipped."""
+    rng = Random(seed)
+    records = [
+        wire.record(16, 4, announced(wire), 1_700_000_000),
+        wire.record(16, 7, announced(wire), 1_700_000_001),
+        wire.record(16, 5, wire.bgp4mp_head() + struct.pack(">HH", 5, 6), 1_700_000_002),
+        wire.record(48, 1, b"unknown", 1_700_000_003),
+        wire.record(16, 4, withdrawn(wire), 1_700_000_004),
+        wire.record(16, 4, announced(wire)[:-9], 1_700_000_005),
+    ]
+    data = _damaged(b"".join(rng.choices(records, k=9)), rng)
+    whole = _account(*read(data))
+    for piece in (1, 7, 12, rng.randrange(13, 300)):
+        assert _account(*read(data, piece)) == whole
