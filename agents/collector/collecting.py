@@ -7,7 +7,7 @@ when it hears nothing of it for `ACK_WAIT_S`. What comes twice is known by its i
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -56,12 +56,22 @@ class Writer(Protocol):
         ...
 
 
+Stored = Callable[[Sequence[Measurement]], Awaitable[None]]
+
+
 class Collector:
     """One collector. `say` takes a sentence for the log."""
 
     def __init__(
-        self, link: Link, store: Writer, rejected: Path, say: Callable[[str], None]
+        self,
+        link: Link,
+        store: Writer,
+        rejected: Path,
+        say: Callable[[str], None],
+        stored: Stored | None = None,
     ) -> None:
+        """`stored` is told what the store has taken, some of it perhaps for the second time."""
+        self._stored = stored
         self._link = link
         self._store = store
         self._quarantine = Quarantine(rejected)
@@ -202,6 +212,8 @@ class Collector:
         self._counts["duplicates"] += receipt.already_there
         self._counts["samples"] += sum(len(one.samples) for one in batch.measurements)
         self._written_unix_ns = time.time_ns()
+        if self._stored is not None:
+            await self._stored(batch.measurements)
 
     async def _pause(self, failures: int, batch: Batch | None = None) -> None:
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 6), WORKING_S)

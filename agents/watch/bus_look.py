@@ -55,7 +55,7 @@ async def look_at_bus(login: Login) -> FleetLook:
 def _look(agent: str, heard: _Heard | None, now_unix_ns: int, ahead_ns: int) -> AgentLook:
     """`ahead_ns`: the clock of the servers minus the reader's."""
     if heard is None or heard.status is None:
-        return AgentLook(agent, "never seen" if heard is None else "another version")
+        return AgentLook(agent, "never seen" if heard is None else "unreadable")
     came = heard.came_unix_ns - ahead_ns
     clock_ahead_ns = heard.status.at_unix_ns - heard.came_unix_ns + ahead_ns
     age_ns = max(0, now_unix_ns - came)

@@ -23,8 +23,8 @@ class AgentLook(msgspec.Struct, frozen=True, omit_defaults=True):
 
     agent: str
     state: str
-    """``measuring``, ``quiet``, ``expired``, ``no bytes left``, ``in trouble``, ``silent`` or
-    ``never seen``."""
+    """``measuring``, ``quiet``, ``expired``, ``no bytes left``, ``no plan``, ``in trouble``,
+    ``silent``, ``unreadable`` or ``never seen``."""
     seen_unix_ns: int | None = None
     """When its last heartbeat came, by the clock of whoever reads this."""
     age_ns: int | None = None
