@@ -32,12 +32,14 @@ PATIENCE_S = 60.0
 DAY_NS = 86_400_000_000_000
 
 
-def until(holds: Callable[[], object], what: Callable[[], str] = str) -> None:
+def until(
+    holds: Callable[[], object], what: Callable[[], str] = str, pause_s: float = 0.05
+) -> None:
     """Wait for something that must come; how long it takes is not what is tested."""
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end, f"not within {PATIENCE_S:.0f} s: {what()}"
-        time.sleep(0.05)
+        time.sleep(pause_s)
 
 
 async def until_async(holds: Callable[[], object]) -> None:
