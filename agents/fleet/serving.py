@@ -79,6 +79,10 @@ class _Serving:
             watch = Registrar(self._folder, self._say, self._changed).run(registrar)
             self._keep(stack, asyncio.create_task(watch))
             self._say(f"serving {', '.join(self._settings.servers)} from {self._folder.path}")
+            if not self._folder.registry().members and self._wish.more is None:
+                self._say(
+                    f"no agents yet: pathbudget fleet invite NAME --folder {self._folder.path}"
+                )
             if self._wish.collector:
                 await self._start(stack, self._collector())
             if self._wish.more is not None:
