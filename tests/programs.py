@@ -28,6 +28,7 @@ PACKAGES = {
     "nats-server": "nats-server",
     "sshd": "openssh-server",
     "prometheus": "prometheus",
+    "prometheus-alertmanager": "prometheus-alertmanager",
     "promtool": "prometheus",
 }
 """Program to Debian package."""
