@@ -33,13 +33,22 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
     from nats.errors import Error
 
     logging.getLogger("asyncio").addFilter(_is_news)
-    client, made, why, refusals = Client(), False, "", 0
+    client, made, why, said, refusals = Client(), False, "", "", 0
+
+    def once(text: str) -> None:
+        """Each try says the same: a log of months needs it once."""
+        nonlocal said
+        if text != said:
+            say(text)
+        said = text
 
     async def broken() -> None:
-        if made and not client.is_closed:
-            say("the bus is away")
+        if made and not client.is_closed and not said:
+            once("the bus is away")
 
     async def back() -> None:
+        nonlocal said
+        said = ""
         say("the bus is back")
 
     async def closed() -> None:
@@ -51,7 +60,7 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
         nonlocal why, refusals
         why = str(error) or type(error).__name__
         if made:
-            say(f"bus: {why}")
+            once(f"bus: {why}")
         elif "authorization" in why.lower():
             refusals += 1
             if refusals >= len(login.servers):  # each has said it: no use in going on

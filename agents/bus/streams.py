@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SEEN_FOR_S = 2 * 3600.0
 """An id that comes again within this time is dropped by the server; later the store drops it."""
-ACK_WAIT_S = 120.0
+ACK_WAIT_S = 30.0
 """A collector that says nothing for so long is taken for dead, and others get its messages."""
 MOST_UNACKNOWLEDGED = 20_000
 DAY_S = 86_400.0

@@ -113,7 +113,8 @@ class Collector:
                 batch = await self._batch(self._link.client)
             except BusError as error:
                 failures += 1
-                self._note(str(error))
+                if failures > 2:  # a connection takes a moment
+                    self._note(str(error))
                 await self._pause(failures)
                 continue
             failures = 0
