@@ -2,7 +2,8 @@
 
 Pure Python is run from the archive itself, with its code compiled beside it for the Python that
 made it. Distributions with compiled parts are in a folder of their own, which `bundle_main` unpacks
-beside the archive. The same sources give the same bytes, and so the same name.
+beside the archive. An archive is made once and kept (`bundle_cache`): Python does not compile the
+same source to the same bytes each time, and hosts know an archive by its SHA-256.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import io
 import json
+import marshal
 import platform
 import re
 import zipfile
@@ -21,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from pathbudget.agents.extras import require
 from pathbudget.agents.ssh import bundle_main
+from pathbudget.agents.ssh.bundle_cache import kept
 
 MEASURING = ("agents/campaign", "agents/store", "agents/lab", "agents/ssh", "agents/ssh/remote")
 """Folders whose modules a run needs, beside the top of `agents`, all of `probes` and `sites`."""
@@ -90,11 +93,10 @@ def _made(names: tuple[str, ...], main: str, *, whole: bool) -> Bundle:
         compiled += _compiled_files(one)
         at = bundle_main.LIBRARIES if one in partly else ""
         files |= {at + name: content for name, content in _files_of(one)}
-    files["bundle.json"] = json.dumps(
-        {"compiled": compiled, "main": main, "words": not whole}
-    ).encode()
+    about = {"compiled": compiled, "main": main, "words": not whole}
+    files["bundle.json"] = json.dumps(about).encode()
     files["__main__.py"] = Path(bundle_main.__file__).read_bytes()
-    content = _archive(files)
+    content = kept(_digest(files), lambda: _archive(files))
     return Bundle(
         content=content,
         sha256=hashlib.sha256(content).hexdigest(),
@@ -116,40 +118,25 @@ def _product(*, whole: bool) -> Iterator[tuple[str, bytes]]:
             folder = relative.rpartition("/")[0]
             needed = whole or layer in ("probes", "sites") or folder in ("agents", *MEASURING)
             if needed and path.is_file() and "__pycache__" not in path.parts:
-                yield from _with_code(f"pathbudget/{relative}", path)
+                yield f"pathbudget/{relative}", path.read_bytes()
     distribution = importlib.metadata.distribution("pathbudget")
     for name in ("METADATA", "entry_points.txt"):
         if text := distribution.read_text(name):
             yield f"pathbudget-{distribution.version}.dist-info/{name}", text.encode()
 
 
-def _with_code(name: str, path: Path) -> Iterator[tuple[str, bytes]]:
-    """A file, and for a module the code as zipimport takes it: beside it, whatever its date."""
-    source = path.read_bytes()
-    yield name, source
-    if path.suffix == ".py" and not path.name.startswith("."):
-        code = _cached_code(path) or _compiled_code(source, path.name)
-        digest = importlib.util.source_hash(source)
-        yield name + "c", importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + digest + code
+def _digest(files: dict[str, bytes]) -> str:
+    """Of all that goes in, and of the Python that compiles it."""
+    found = hashlib.sha256(importlib.util.MAGIC_NUMBER)
+    for name in sorted(files):
+        found.update(f"{name} {len(files[name])} ".encode() + files[name])
+    return found.hexdigest()
 
 
-def _cached_code(path: Path) -> bytes | None:
-    """What Python compiled when it imported the file, if that is of this very file."""
-    try:
-        cached = Path(importlib.util.cache_from_source(str(path))).read_bytes()
-    except (OSError, NotImplementedError):
-        return None
-    state = path.stat()
-    head = importlib.util.MAGIC_NUMBER + bytes(4)
-    head += (int(state.st_mtime) & 0xFFFFFFFF).to_bytes(4, "little")
-    head += (state.st_size & 0xFFFFFFFF).to_bytes(4, "little")
-    return cached[16:] if cached[:16] == head else None
-
-
-def _compiled_code(source: bytes, name: str) -> bytes:
-    import marshal
-
-    return marshal.dumps(compile(source, name, "exec", dont_inherit=True))
+def _code(name: str, source: bytes) -> bytes:
+    """The code of a module as zipimport takes it: beside it, whatever its date."""
+    code = marshal.dumps(compile(source, name, "exec", dont_inherit=True))
+    return importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + importlib.util.source_hash(source) + code
 
 
 def _with_requirements(names: Iterable[str]) -> list[importlib.metadata.Distribution]:
@@ -188,28 +175,29 @@ def _compiled_files(distribution: importlib.metadata.Distribution) -> list[str]:
 
 
 def _files_of(distribution: importlib.metadata.Distribution) -> Iterator[tuple[str, bytes]]:
-    compiled = bool(_compiled_files(distribution))
     for file in sorted(distribution.files or []):
         path = Path(str(distribution.locate_file(file)))
         outside = file.parts[0] == ".." or "__pycache__" in file.parts
         if outside or file.suffix in (".pyi", ".pyx", ".pxd", ".c", ".h") or not path.is_file():
             continue
-        if file.name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
-            continue
-        if compiled:
+        if file.name not in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
             yield file.as_posix(), path.read_bytes()
-        else:
-            yield from _with_code(file.as_posix(), path)
 
 
 def _archive(files: dict[str, bytes]) -> bytes:
-    """A zip file in which nothing depends on when or where it was made."""
+    """A zip file that does not tell when or where it was made."""
     folders = {f"{one}/" for name in files for one in PurePosixPath(name).parents if one.name}
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in sorted({*folders, *files}):  # zipimport sees packages by their folders
-            about = zipfile.ZipInfo(name, EPOCH)
-            about.compress_type = zipfile.ZIP_DEFLATED
-            about.external_attr = (0o40755 if name.endswith("/") else 0o100644) << 16
-            archive.writestr(about, files.get(name, b""))
+            _add(archive, name, files.get(name, b""))
+            if name.endswith(".py") and not name.startswith(bundle_main.LIBRARIES):
+                _add(archive, f"{name}c", _code(name, files[name]))
     return content.getvalue()
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    about = zipfile.ZipInfo(name, EPOCH)
+    about.compress_type = zipfile.ZIP_DEFLATED
+    about.external_attr = (0o40755 if name.endswith("/") else 0o100644) << 16
+    archive.writestr(about, content)

@@ -43,9 +43,10 @@ class HostLines:
     def changed(self, state: HostState) -> None:
         """A host does something else."""
         self._states[state.vantage] = state
-        line = f"{state.doing}: {state.note}" if state.note else state.doing.value
+        note = state.note.partition("\n")[0]  # an error is told in full at the end
+        line = f"{state.doing}: {note}" if note else state.doing.value
         if self._live:
-            self._bar.update(self._tasks[state.vantage], state=escape(line.splitlines()[0]))
+            self._bar.update(self._tasks[state.vantage], state=escape(line))
         elif self._say is not None:
             word = state.doing if state.doing is Doing.BRINGING else line
             if self._said.get(state.vantage) != word:
