@@ -5,6 +5,7 @@ meanwhile; here the words of a series are put together once for all of its bucke
 series other threads have their turn: the one that measures waits for microseconds.
 """
 
+import functools
 import time
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
@@ -17,6 +18,7 @@ from pathbudget.probes.record import Metric
 
 PREFIX = "pathbudget"
 OTHER = "other"
+_BUILTIN = frozenset(Metric)
 _ENDS = (*(f'le="{bound:.9g}"}} ' for bound in BOUNDS_S), 'le="+Inf"} ')
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
@@ -71,9 +73,10 @@ LEFT_OUT = Family(
 FIXED = (SHOTS, FAILURES, FLAGS, LAST, LATENESS, LEFT_OUT)
 
 
+@functools.lru_cache(256)
 def delay_family(metric: str) -> Family:
     """The family of the distribution of a metric. Words of third parties share one."""
-    if metric in set(Metric):
+    if metric in _BUILTIN:
         return Family(
             f"{PREFIX}_{metric}_seconds",
             "histogram",
@@ -120,6 +123,7 @@ def _distributions(
             more = (mode, metric) if len(family.labels) > len(page.labels) + 1 else (mode,)
             words = words_of(family.labels, (*page.labels, *more))
             found.setdefault(family, []).append((words, distribution))
+        time.sleep(0)
     return dict(sorted(found.items()))
 
 
