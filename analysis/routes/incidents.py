@@ -100,7 +100,7 @@ def join(
     return sorted(found, key=lambda one: (one.window.by_unix_ns, one.window.after_unix_ns))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Group:
     episodes: list[Episode] = field(default_factory=list[Episode])
 
@@ -128,12 +128,12 @@ class _Group:
         """Whether they may have to do with each other: a vantage or a site in common."""
         if not one.series:
             return any(one.site in ("", mine.site) for mine in self.episodes)
-        series = [*self.series]
-        if not series:
+        if not any(mine.series for mine in self.episodes):
             return any(mine.site == one.site for mine in self.episodes)
         return any(
             mine.vantage == theirs.vantage or mine.site == theirs.site
-            for mine in series
+            for each in self.episodes
+            for mine in each.series
             for theirs in one.series
         )
 
@@ -152,14 +152,30 @@ def _only(rows: Iterable[Evidence], kind: type[Kind]) -> list[Kind]:
 def _felt_groups(found: Iterable[Episode], options: JoinOptions) -> list[_Group]:
     """Groups of what packets felt, each of which began at one time."""
     groups: list[_Group] = []
+    near: list[_Group] = []
+    """Those that what comes next in time may have begun with: no others are looked at again."""
     for one in sorted(found, key=lambda one: one.window):
-        mine = [group for group in groups if group.related(one) and _at_once(group, one, options)]
+        near = [group for group in near if _may_be_joined(group, one, options)]
+        mine = [group for group in near if group.related(one) and _at_once(group, one, options)]
         if mine:
             mine[0].episodes += [one, *(each for group in mine[1:] for each in group.episodes)]
-            groups = [group for group in groups if group not in mine[1:]]
+            near = [group for group in near if group not in mine[1:]]
+            for group in mine[1:]:
+                groups.remove(group)
         else:
             groups.append(_Group([one]))
+            near.append(groups[-1])
     return groups
+
+
+def _may_be_joined(group: _Group, one: Episode, options: JoinOptions) -> bool:
+    """By something that begins with this one or later."""
+    since = one.window.after_unix_ns - options.together_ns
+    return any(
+        other.window.by_unix_ns >= since
+        or (other.gradual and (other.over is None or other.over.by_unix_ns >= since))
+        for other in group.episodes
+    )
 
 
 def _at_once(group: _Group, one: Episode, options: JoinOptions) -> bool:
@@ -261,19 +277,22 @@ def _moves(groups: Iterable[_Group], options: JoinOptions) -> list[_Group]:
     A link that fails moves pairs that share nothing else, neither vantage nor site.
     """
     found: list[_Group] = []
+    moves: list[tuple[set[str], Window, _Group]] = []
     for group in groups:
-        ways = _ways(group)
+        ways, begin = _ways(group), _begin(group.episodes)
         same = (
-            one
-            for one in found
-            if not ways.isdisjoint(_ways(one))
-            and gap_ns(_begin(one.episodes), _begin(group.episodes)) <= options.together_ns
+            place
+            for place, (theirs, began, _) in enumerate(moves)
+            if gap_ns(began, begin) <= options.together_ns and not ways.isdisjoint(theirs)
         )
-        before = next(same, None)
-        if before is None:
+        place = next(same, None) if ways else None
+        if place is None:
             found.append(group)
+            moves += [(ways, begin, group)] if ways else []
         else:
+            before = moves[place][2]
             before.episodes += group.episodes
+            moves[place] = (_ways(before), _begin(before.episodes), before)
     return found
 
 

@@ -1,6 +1,6 @@
 """Both ways in which one of parallel links can be sick, watched on one path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathbudget.analysis.routes.delay_watch import DelayWatch
@@ -32,6 +32,11 @@ class MemberWatch:
     def finish(self) -> list[MemberFinding]:
         """Judge what there is. A sweep that is not complete says nothing of round trips."""
         return self.losses.finish()
+
+    def forget(self, gone: Container[object]) -> None:
+        """Drop illnesses that are over, of which these were findings."""
+        self.losses.illnesses.forget(gone)
+        self.delays.illnesses.forget(gone)
 
     @property
     def findings(self) -> list[MemberFinding]:

@@ -45,6 +45,9 @@ from pathbudget.sites.prefixes import Origins
 MOST_EVIDENCE = 10_000
 """The oldest goes first."""
 
+JOINS = 30
+"""So often at most is all evidence joined within the time for which what packets felt waits."""
+
 
 @dataclass(slots=True)
 class _Path:
@@ -94,11 +97,14 @@ class RouteMonitor:
         self._table = self.options.table(watch_of(catalogue, {}))
         self._watch_is_old = False
         self._paths: dict[PathSeries, _Path] = {}
+        self._sick: dict[PathSeries, MemberWatch] = {}
+        """Paths on which members were found sick."""
         self._sizes: dict[PathSeries, SizeWatch] = {}
         self._evidence: list[Evidence] = []
         self._pending: list[RouteEvent] = []
         """Moves that may turn out to be flaps."""
         self._stale = False
+        self._joined_unix_ns = 0
         self._told: list[_Told] = []
         self._now_unix_ns = 0
 
@@ -135,16 +141,17 @@ class RouteMonitor:
         """It is so late now."""
         self._now_unix_ns = max(self._now_unix_ns, now_unix_ns)
         self._take(self._table.advance(self._now_unix_ns))
-        if self._stale:
+        step_ns = self.options.join.together_ns // JOINS
+        if self._stale and self._now_unix_ns >= self._joined_unix_ns + step_ns:
             self._join()
         return self._news()
 
     def finish(self) -> list[Incident]:
         """Nothing more will come: what waits is told as it stands."""
-        for path in self._paths.values():
+        for series, path in self._paths.items():
             self._take(path.levels.finish())
             self._take(path.outages.finish())
-            self._take(path.sweeps.finish())
+            self._note_sick(series, path.sweeps.finish())
         self._take(self._table.finish())
         self._join()
         rules = self.options.join
@@ -153,6 +160,8 @@ class RouteMonitor:
 
     def incidents(self) -> list[Incident]:
         """All incidents that are still remembered, as they are known now."""
+        if self._stale:
+            self._join()
         return [one.incident for one in self._told]
 
     def feeds(self) -> list[FeedStatus]:
@@ -183,7 +192,7 @@ class RouteMonitor:
             if felt.tells_level(sample):
                 self._take(path.levels.see(sample.sent_unix_ns, value))
             self._take(path.outages.see(sample))
-            self._take(path.sweeps.see(sample))
+            self._note_sick(series, path.sweeps.see(sample))
 
     def _new_path(self, series: PathSeries, measurement: Measurement) -> _Path:
         shifts = self.options.shifts
@@ -201,11 +210,18 @@ class RouteMonitor:
             self._evidence.append(one)
             self._stale = True
 
+    def _note_sick(self, series: PathSeries, found: list[MemberFinding]) -> None:
+        """Findings are kept by the watch that makes them: those of months are few there."""
+        if found:
+            self._sick[series] = self._paths[series].sweeps
+            self._stale = True
+
     def _join(self) -> None:
-        self._stale = False
-        clean = {series: path.sweeps.clean for series, path in self._paths.items()}
+        self._stale, self._joined_unix_ns = False, self._now_unix_ns
+        clean = {series: sweeps.clean for series, sweeps in self._sick.items()}
+        sick = [one for sweeps in self._sick.values() for one in sweeps.findings]
         holes = [one for watch in self._sizes.values() if (one := watch.finding()) is not None]
-        evidence = [*self._evidence, *self._pending]
+        evidence = [*self._evidence, *self._pending, *sick]
         found = join(evidence, self.options.join, holes=holes, clean=clean)
         known = [*self._told]
         self._told = [self._recognised(one, known) for one in found]
@@ -228,15 +244,33 @@ class RouteMonitor:
         if gone:
             self._told = [one for one in self._told if one not in past]
             self._evidence = [one for one in self._evidence if one not in gone]
+            for sweeps in self._sick.values():
+                sweeps.forget(gone)
+        self._begin_anew()
         del self._evidence[: max(0, len(self._evidence) - MOST_EVIDENCE)]
 
     def _is_past(self, told: _Told) -> bool:
         incident = told.incident
         if told.before is None or told.before.over is None:
             return False
+        return incident.over is not None and self._is_old(incident.over.by_unix_ns)
+
+    def _is_old(self, unix_ns: int) -> bool:
         rules = self.options.join
         keep = 2 * (rules.before_ns + rules.after_ns + 2 * rules.flap_ns)
-        return incident.over is not None and incident.over.by_unix_ns + keep < self._now_unix_ns
+        return unix_ns + keep < self._now_unix_ns
+
+    def _begin_anew(self) -> None:
+        """What is of no incident is of a move, and will be news when the move is forgotten: what
+        round trips are since then is what later ones are held against.
+        """
+        told = {one for each in self._told for one in each.evidence}
+        for series, sweeps in list(self._sick.items()):
+            left = [one for one in sweeps.delays.findings if one not in told]
+            if any(self._is_old(one.window.by_unix_ns) for one in left):
+                sweeps.delays.begin_anew()
+            if not sweeps.findings:
+                del self._sick[series]
 
     def _news(self) -> list[Incident]:
         return [one for told in self._told if (one := self._new_of(told)) is not None]

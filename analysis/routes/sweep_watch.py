@@ -17,6 +17,7 @@ from scipy.special import xlogy
 from scipy.stats import binom
 
 from pathbudget.analysis.quantiles import Values
+from pathbudget.analysis.routes.illnesses import Illnesses
 from pathbudget.analysis.routes.members import (
     ALPHA,
     FEWEST_FLOWS,
@@ -57,9 +58,7 @@ class SweepWatch:
     """Packets over many flows. Memory is bounded: 17 octets of each of `MOST`."""
 
     series: PathSeries
-    findings: list[MemberFinding] = field(default_factory=list[MemberFinding])
-    clean: list[Window] = field(default_factory=list[Window])
-    """When the flows of a finding were well again."""
+    illnesses: Illnesses = field(default_factory=Illnesses)
     _sick: "_Sick | None" = None
     _fresh: int = 0
     _times: "array[int]" = field(default_factory=lambda: array("q"))
@@ -81,6 +80,16 @@ class SweepWatch:
         """Judge what there is."""
         return self._look() if self._fresh else []
 
+    @property
+    def findings(self) -> list[MemberFinding]:
+        """All that are remembered."""
+        return self.illnesses.findings
+
+    @property
+    def clean(self) -> list[Window]:
+        """When the flows of a finding were well again."""
+        return self.illnesses.clean
+
     def _look(self) -> list[MemberFinding]:
         self._fresh = 0
         self._keep(-MOST)
@@ -94,11 +103,9 @@ class SweepWatch:
             self._note_health(survey, sent, flows, lost)
             return []
         finding, self._sick = _sharpened(survey.findings[0], sent, flows, lost)
-        found = [finding]
-        self.findings += found
-        del self.findings[1:-64]
+        self.illnesses.add(finding)
         self._keep(len(sent))  # what comes next speaks for itself
-        return found
+        return [finding]
 
     def _note_health(self, survey: MemberSurvey, sent: Ints, flows: Ints, lost: Lost) -> None:
         """Whether the flows of the last finding are well again, and since when."""
@@ -107,7 +114,7 @@ class SweepWatch:
         for at in _halves(len(sent)):
             if survey.healthy or self._sick.is_over(flows[at:], lost[at:]):
                 self._sick = None
-                self.clean = [*self.clean[-63:], Window(int(sent[at]), int(sent[-1]))]
+                self.illnesses.end(Window(int(sent[at]), int(sent[-1])))
                 self._forget_before(int(sent[at]))
                 return
 
@@ -138,17 +145,25 @@ def _halves(n: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Sick:
-    """What the flows of a finding lost since it began."""
+    """What the flows of a finding lost since it began, and what all flows did."""
 
     flows: tuple[int, ...]
     lost: int
     sent: int
+    all_lost: int = 0
+    all_sent: int = 0
 
     def is_over(self, flows: Ints, lost: Lost) -> bool:
-        """Whether they lose less in these packets: all losses at one rate would hardly fall so."""
-        mine = lost[np.isin(flows, self.flows) & ~in_runs(lost)]
-        gone, share = int(mine.sum()), len(mine) / (len(mine) + self.sent)
-        return float(binom.cdf(gone, gone + self.lost, share)) < OVER
+        """Whether they lose less in these packets: all losses at one rate would hardly fall so.
+
+        Where none of them is asked any more, others are on the member now: then all count.
+        """
+        alone, named = ~in_runs(lost), np.isin(flows, self.flows)
+        of_all = not named.any()
+        mine = lost[alone] if of_all else lost[named & alone]
+        before, sent = (self.all_lost, self.all_sent) if of_all else (self.lost, self.sent)
+        gone, share = int(mine.sum()), len(mine) / max(1, len(mine) + sent)
+        return float(binom.cdf(gone, gone + before, share)) < OVER
 
 
 def _sharpened(
@@ -158,12 +173,17 @@ def _sharpened(
 
     What all lost together says nothing of any flow.
     """
-    mine = np.isin(flows, finding.flows) & ~in_runs(lost)
+    alone = ~in_runs(lost)
+    mine = np.isin(flows, finding.flows) & alone
     times, fates = sent[mine], lost[mine]
     earliest, latest = onset(fates)
     window = Window(int(times[max(0, earliest - 1)]), int(times[latest]))
     since = fates[earliest:]
-    return replace(finding, window=window), _Sick(finding.flows, int(since.sum()), len(since))
+    everybody = lost[alone & (sent >= times[earliest])]
+    sick = _Sick(
+        *(finding.flows, int(since.sum()), len(since)), int(everybody.sum()), len(everybody)
+    )
+    return replace(finding, window=window), sick
 
 
 def onset(lost: Lost) -> tuple[int, int]:

@@ -85,6 +85,16 @@ def test_an_outage_of_all_does_not_keep_a_member_sick() -> None:
     assert _Sick((1,), lost=31, sent=585).is_over(*packets(lost=0, sent=220, run=100))
 
 
+def test_flows_that_changed_their_names_are_not_sick_for_ever() -> None:
+    """None of the sick ones is asked any more: what all lose now is held against all of before."""
+    sick = _Sick((1,), lost=31, sent=585, all_lost=31, all_sent=2_000)
+    names = np.arange(4_000) % 256 + 1_000
+    assert sick.is_over(names, np.zeros(4_000, dtype=np.bool_))
+    still = np.zeros(4_000, dtype=np.bool_)
+    still[::70] = True
+    assert not sick.is_over(names, still)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_healthy_members_under_an_outage_are_none(seed: int) -> None:
     assert watched(6_000, sick=(), seed=seed)[1] == []

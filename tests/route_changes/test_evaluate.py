@@ -1,14 +1,17 @@
 """From measurements to a report: lines that moved, what is kept, what is said of the data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from tests.route_changes.conftest import MS
 
 from pathbudget.analysis.routes.evaluate import RouteOptions, evaluate_routes
-from pathbudget.analysis.routes.incidents import JoinOptions
-from pathbudget.analysis.routes.model import Cause
+from pathbudget.analysis.routes.incidents import JoinOptions, join
+from pathbudget.analysis.routes.level_shifts import WATCH
+from pathbudget.analysis.routes.model import Cause, Evidence, Incident
 from pathbudget.analysis.routes.monitor import RouteMonitor
 from pathbudget.analysis.routes.route_report import RouteReport
 from pathbudget.probes.errors import ConfigError
@@ -207,3 +210,70 @@ def test_a_monitor_names_the_lines_too() -> None:
     assert incident.over is None
     assert incident.lines
     assert monitor.incidents()[0].window == incident.window
+
+
+def over_flows(values_ms: Sequence[float | None], first: int, interval_ns: int) -> Measurement:
+    """Packets over 16 flows in turn."""
+    samples = tuple(
+        Sample(
+            seq=first + n,
+            metric=Metric.RTT,
+            sent_unix_ns=START + (first + n) * interval_ns,
+            value_ns=None if one is None else round(one * MS),
+            failure=Failure(FailureKind.TIMEOUT, Stage.WAIT) if one is None else None,
+            flow=50_000 + (first + n) % 16,
+        )
+        for n, one in enumerate(values_ms)
+    )
+    return msgspec.structs.replace(measurement([]), id=f"flows-{first}", samples=samples)
+
+
+def test_flows_on_other_ways_do_not_fall_ill_when_the_move_is_long_past() -> None:
+    """The path moved by 6 ms, two flows by 4 ms more, and back 5 minutes later but for these: one
+    incident, in a batch and in a monitor, however long it watches.
+    """
+    rng = np.random.default_rng(1)
+    rows = [
+        over_flows(
+            [
+                20 + rng.exponential(0.03) + 6 * (4_000 <= n < 7_000)
+                + 4 * (n % 16 in (3, 11) and n >= 4_000)
+                for n in range(first, first + 500)
+            ],
+            first,
+            SECOND // 10,
+        )
+        for first in range(0, 20_000, 500)
+    ]  # fmt: skip
+    rules = JoinOptions().scaled(0.3)  # what is over is forgotten after a quarter of an hour
+    batch = evaluate_routes(rows, options=RouteOptions(join=rules)).incidents
+    assert [one.cause for one in batch] == [Cause.LEVEL]
+    monitor = RouteMonitor(options=RouteOptions(join=rules, shifts=WATCH))
+    told = [one for row in rows for one in monitor.see(row)]
+    told += monitor.finish()
+    assert {one.cause for one in told} == {Cause.LEVEL}
+
+
+def test_many_series_that_fail_in_one_second_are_joined_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not once for each: that would be as many times as much as there are of them."""
+    times: list[int] = []
+
+    def counted(rows: Iterable[Evidence], *args: Any, **options: Any) -> list[Incident]:
+        times.append(len(found := list(rows)))
+        return join(found, *args, **options)
+
+    monkeypatch.setattr("pathbudget.analysis.routes.monitor.join", counted)
+    monitor = RouteMonitor()
+    rows = [
+        msgspec.structs.replace(
+            measurement([20.0] * 60 + [None] * 30), id=f"m-{n}", address=f"192.0.2.{n}"
+        )
+        for n in range(100)
+    ]
+    told = [one for row in rows for one in monitor.see(row)]
+    told += monitor.finish()
+    assert [one.cause for one in told] == [Cause.OUTAGE]
+    assert len(told[0].series) == 100
+    assert len(times) < 5

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 from tests.route_changes.conftest import MS, SERIES
 
+from pathbudget.analysis.routes import incidents as joining
+from pathbudget.analysis.routes.episodes import Episode
 from pathbudget.analysis.routes.incidents import JoinOptions, join
 from pathbudget.analysis.routes.model import (
     BgpEvent,
@@ -324,3 +326,17 @@ def test_a_slow_fall_whose_rise_is_not_there_is_no_incident_and_holds_no_other_t
     assert one.series == (OTHER_SITE._replace(protocol=""),)
     (level,) = join([shift(100, 27, 26)])
     assert level.cause is Cause.LEVEL, "a step down is told"
+
+
+def test_what_lies_apart_is_not_compared_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five hundred outages of a pair, a day apart: each is held against what is near alone."""
+    compared: list[Episode] = []
+    related = joining._Group.related
+
+    def counted(group: joining._Group, one: Episode) -> bool:
+        compared.append(one)
+        return related(group, one)
+
+    monkeypatch.setattr(joining._Group, "related", counted)
+    assert len(join(away(86_400 * n, 86_400 * n + 60) for n in range(500))) == 500
+    assert len(compared) < 1_000
