@@ -9,9 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.responder.conftest import certificates as certificates  # noqa: PLC0414
 
+from pathbudget.agents.daemon.status import AgentStatus
+from pathbudget.agents.spool.entry import SpoolState
 from pathbudget.analysis.alerts.model import AlertKind, Severity, Signal
 from pathbudget.probes.record import (
     AddressFamily,
@@ -23,6 +26,7 @@ from pathbudget.probes.record import (
     Measurement,
     Sample,
     Stage,
+    SyncState,
     Target,
     Transport,
     Vantage,
@@ -111,6 +115,14 @@ def handshakes(resumed: list[bool], begin: int = AT, every: int = SECOND) -> Mea
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as one:
         return int(one.getsockname()[1])
+
+
+def a_heartbeat(name: str, at: int, sync: SyncState = SyncState.SYNCHRONISED) -> AgentStatus:
+    """What an agent says of itself."""
+    fields = [one.name for one in msgspec.structs.fields(SpoolState) if one.required]
+    spool = msgspec.convert(dict.fromkeys(fields, 0), SpoolState)
+    clock = ClockQuality(sync, "chrony", 1_000_000)
+    return AgentStatus(agent=name, software="x", at_unix_ns=at, spool=spool, clock=clock)
 
 
 @dataclass

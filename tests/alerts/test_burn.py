@@ -153,6 +153,7 @@ def test_windows_hold_what_lies_in_their_slices(events: list[tuple[int, bool]]) 
         counts.add(np.array([AT + at]), np.array([hit]))
     newest = max(at for at, _ in events)
     until = counts.newest_unix_ns
+    assert until is not None
     assert until == AT + newest // 10 * 10 + 10
     inside = [hit for at, hit in events if newest // 10 - at // 10 < 10]
     assert counts.within(until, 100) == Count(sum(inside), len(inside))

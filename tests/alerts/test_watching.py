@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.alerts.conftest import AT, MINUTE, Hook, echoes, serve
+from tests.alerts.conftest import AT, MINUTE, Hook, a_heartbeat, echoes, serve
 from typer.testing import CliRunner
 
 from pathbudget.agents.alerts.memory import memory_of, read_memory
@@ -13,11 +13,10 @@ from pathbudget.agents.alerts.message import Message
 from pathbudget.agents.alerts.rules_file import load_rules
 from pathbudget.agents.alerts.watching import Places, Watcher
 from pathbudget.agents.cli.main import application
-from pathbudget.agents.daemon.status import STATUS, AgentStatus, write_status
-from pathbudget.agents.spool.entry import SpoolState
+from pathbudget.agents.daemon.status import STATUS, write_status
 from pathbudget.agents.store.parquet import Store
 from pathbudget.probes.errors import StoreError
-from pathbudget.probes.record import ClockQuality, SyncState
+from pathbudget.probes.record import SyncState
 
 WAIT_S = 30.0
 SILENCE = """
@@ -127,12 +126,12 @@ def test_one_that_does_not_answer_holds_none_of_the_others(
     server = serve(slow)  # `hold` is not set: it takes the request and says nothing
     text = f'[[receiver]]\nname = "slow"\nkind = "webhook"\nurl = "{slow.url}"\n'
     rules.write_text(rules.read_text() + text)
+    bench.write([90.0] * 120, AT)
+    watcher = Watcher(
+        load_rules(rules), bench.store, Places(memory_of(rules)), AT + 2 * MINUTE,
+        say=bench.said.append, tell=bench.told.append,
+    )  # fmt: skip
     try:
-        bench.write([90.0] * 120, AT)
-        watcher = Watcher(
-            load_rules(rules), bench.store, Places(memory_of(rules)), AT + 2 * MINUTE,
-            say=bench.said.append, tell=bench.told.append,
-        )  # fmt: skip
         watcher.look(AT + 2 * MINUTE)
         while not hook.posts:
             watcher.couriers.settle(AT + 2 * MINUTE, 0.05)
@@ -156,13 +155,7 @@ def test_what_a_receiver_refuses_for_good_is_given_up_and_said(bench: Bench, hoo
 
 def a_status(folder: Path, name: str, at: int, sync: SyncState = SyncState.SYNCHRONISED) -> None:
     folder.mkdir(exist_ok=True)
-    clock = ClockQuality(sync, "chrony", 1_000_000)
-    spool = msgspec.convert(
-        {field.name: 0 for field in msgspec.structs.fields(SpoolState) if field.required},
-        SpoolState,
-    )
-    status = AgentStatus(agent=name, software="x", at_unix_ns=at, spool=spool, clock=clock)
-    write_status(folder / STATUS, status)
+    write_status(folder / STATUS, a_heartbeat(name, at, sync))
 
 
 def test_agents_of_this_host_are_heard_by_their_status(
