@@ -23,8 +23,11 @@ Due = TypeVar("Due")
 AT_ONCE = 64
 """Items a call at most, but for those due at the very same time: they stay together."""
 GAP_NS = 100_000
-"""No two calls come closer than this, but in a backlog; twice as far apart where a call had several
-items. A wake-up costs as much as several sends, and what is due meanwhile is late by no more."""
+"""No two calls come closer than this, but in a backlog. A wake-up costs as much as several sends,
+and what is due meanwhile is late by no more."""
+GAP_AFTER_SEVERAL_NS = 150_000
+"""The same after a call that had several items. A longer one saves little and shows in the latest
+percent of sends."""
 READ_AHEAD = 2
 """Items read after a call, so that what it takes to work out a schedule makes no send late."""
 AT_THE_START = 1
@@ -136,7 +139,7 @@ class Pacer(Generic[Due]):
         next_ns = self._ahead[0][0]
         if not sent or next_ns <= now_ns:  # a backlog
             return next_ns
-        return max(next_ns, now_ns + (GAP_NS if sent == 1 else 2 * GAP_NS))
+        return max(next_ns, now_ns + (GAP_NS if sent == 1 else GAP_AFTER_SEVERAL_NS))
 
 
 def _belongs(item: tuple[int, Due], batch: Sequence[tuple[int, Due]], now_ns: int) -> bool:

@@ -12,7 +12,7 @@ from pathbudget.probes import timer
 from pathbudget.probes.channels import Cancellable
 from pathbudget.probes.fake_network import FakeClock, FakeNetwork
 from pathbudget.probes.network import SystemNetwork
-from pathbudget.probes.pacing import AT_ONCE, GAP_NS, READ_AHEAD
+from pathbudget.probes.pacing import AT_ONCE, GAP_AFTER_SEVERAL_NS, GAP_NS, READ_AHEAD
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -117,8 +117,8 @@ def test_close_items_share_a_call_and_none_waits_longer_than_for_that() -> None:
     watched.pace(*offsets)
     watched.clock.advance(SECOND)
     assert [due for due, _ in watched.delivered()] == offsets
-    assert len(watched.calls) <= 102
-    assert max(at - batch[0][0] for at, batch in watched.calls) <= 2 * GAP_NS
+    assert len(watched.calls) <= offsets[-1] // GAP_AFTER_SEVERAL_NS + 3
+    assert max(at - batch[0][0] for at, batch in watched.calls) <= GAP_AFTER_SEVERAL_NS
 
 
 def test_lateness_does_not_add_up() -> None:
