@@ -38,6 +38,8 @@ LONGEST = (
     "cli/test_standard_streams.py",
     "importers/test_atlas_files.py",
     "importers/test_atlas_fuzz.py",
+    "fleet/test_newcomer.py",
+    "fleet/test_agent_under_attack.py",
 )
 """Files that take longest. They begin first, so that no worker is left alone with one of them."""
 STAMPS_WITHIN_SECONDS = 20.0

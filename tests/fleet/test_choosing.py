@@ -4,6 +4,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.fleet.conftest import free_ports
 
 from pathbudget.agents.fleet.choosing import (
     chosen_nodes,
@@ -11,7 +12,7 @@ from pathbudget.agents.fleet.choosing import (
     chosen_results,
     chosen_server,
 )
-from pathbudget.agents.fleet.folder import CLIENT_PORT, Node, Settings
+from pathbudget.agents.fleet.folder import Node, Settings
 from pathbudget.probes.errors import ConfigError
 
 
@@ -55,10 +56,12 @@ def test_addresses_of_servers_are_written_as_they_are_connected_to() -> None:
     assert len({node.name for node in three}) == 3
 
 
-def test_a_port_that_is_taken_is_passed_over() -> None:
+def test_a_port_that_is_taken_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = free_ports(1)[0]  # not the real one: another test may be starting a fleet there
+    monkeypatch.setattr("pathbudget.agents.fleet.choosing.CLIENT_PORT", usual)
     free = chosen_port("127.0.0.1")
     with socket.create_server(("127.0.0.1", free)):
-        assert free < chosen_port("127.0.0.1") < CLIENT_PORT + 100
+        assert free < chosen_port("127.0.0.1") < usual + 100
 
 
 def test_room_for_results_is_bounded_by_what_is_free(tmp_path: Path) -> None:
