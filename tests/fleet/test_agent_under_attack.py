@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from tests.fleet.conftest import Served, entered, until
-from tests.fleet.test_stolen_broker import AGENT, ATTACKS, FIRST, plan
+from tests.fleet.test_stolen_broker import AGENT, ATTACKS, FIRST, NOW, plan
 from tests.plans.conftest import PRIVATE
 
 from pathbudget.agents.bus.subjects import OPERATOR, PLANS, key_subject
@@ -64,7 +64,7 @@ def agent(fleet: Served, tmp_path: Path) -> Iterator[AgentProcess]:
             running.end()
 
 
-async def test_each_attack_is_refused_with_its_reason_and_measuring_goes_on(
+async def test_each_attack_is_refused_with_its_reason_and_measuring_goes_on_though_revoked(
     fleet: Served, agent: AgentProcess
 ) -> None:
     async with entered(fleet.login(OPERATOR)) as thief:
@@ -91,5 +91,8 @@ async def test_each_attack_is_refused_with_its_reason_and_measuring_goes_on(
         assert agent.serial == 7
         await put(sign(plan(serial=9), PRIVATE))
         await comes("plan 9: ", 0)
+        await asyncio.to_thread(fleet.folder.change, lambda one: one.revoked(AGENT, NOW))
+        await comes("uthorization", 0)
+        assert agent.process.poll() is None, "it measures on, into its spool"
     assert await asyncio.to_thread(agent.end) == 0
     assert agent.log.count("203.0.113.5") == 1, "in the refusal, and nowhere else"
