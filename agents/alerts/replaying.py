@@ -50,6 +50,7 @@ class Replay:
             self.last_unix_ns = at
         if evidence is not None:
             yield from self._look(evidence, due)
+            yield from self._take(due, at_once=True)
 
     def _look(self, evidence: AlertEvidence, now_unix_ns: int) -> Iterator[Message]:
         self.looks += 1
@@ -57,7 +58,11 @@ class Replay:
             evidence.signals(now_unix_ns, self.alarm.kept()), now_unix_ns
         ):
             self._gathered.add(notice)
+        yield from self._take(now_unix_ns)
+
+    def _take(self, now_unix_ns: int, *, at_once: bool = False) -> Iterator[Message]:
         for rule in self._plan.rules:
-            notices = self._gathered.take(rule.name, now_unix_ns, rule.together_ns)
+            together_ns = 0 if at_once else rule.together_ns
+            notices = self._gathered.take(rule.name, now_unix_ns, together_ns)
             if notices:
                 yield message_of(rule.name, notices, now_unix_ns)

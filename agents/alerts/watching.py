@@ -25,7 +25,7 @@ from pathbudget.analysis.alerts.alarm import Alarm
 from pathbudget.analysis.alerts.evidence import Sources
 from pathbudget.analysis.alerts.hosts import Host
 from pathbudget.analysis.alerts.rules import BLIND, Rule
-from pathbudget.probes.errors import BusError, PathbudgetError
+from pathbudget.probes.errors import BusError, PathbudgetError, StoreError
 
 if TYPE_CHECKING:
     from pathbudget.agents.bus.login import Login
@@ -34,6 +34,7 @@ ONCE_WAIT_S = 60.0
 LAST_WAIT_S = 5.0
 STORE = "the store"
 BUS = "the bus"
+MEMORY = "the memory of alerts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,10 @@ class Watcher:
         self._say, self._tell = say, tell
         self.memory = read_memory(places.memory)
         self.memory.first_look_unix_ns = self.memory.first_look_unix_ns or now_unix_ns
-        last = self.memory.last_look_unix_ns or now_unix_ns
-        since = min(last, now_unix_ns - look_back_ns(plan), self._oldest_open(now_unix_ns))
-        wish = wish_of(plan, since)
-        self._looks = Looks(store, wish)
-        self._evidence = evidence_of(
-            plan, wish, self.memory.book, last, self.memory.first_look_unix_ns
-        )
+        self._store = store
+        self._read_again(now_unix_ns)
+        self._trouble: dict[str, str] = {}
+        """What went wrong at the last look, by source."""
         self.alarm = Alarm(plan.rules, self.memory.states)
         self.couriers = Couriers(plan.receivers, self.memory.outboxes, say)
         self._rules: dict[str, Rule] = {one.name: one for one in plan.rules}
@@ -77,7 +75,7 @@ class Watcher:
         self._agents: dict[str, Host] = {}
 
     def look(self, now_unix_ns: int) -> None:
-        """One look, and what it makes leave. Raises StoreError where the memory takes nothing."""
+        """One look, and what it makes leave."""
         sources = self._sources(now_unix_ns)
         signals = self._evidence.signals(now_unix_ns, self.alarm.kept(), sources)
         for notice in self.alarm.look(signals, now_unix_ns):
@@ -97,6 +95,16 @@ class Watcher:
                 self._say(f"{name}: {waits}{outbox.trouble or 'not answered yet'}")
         return not any(one.trouble or one.waiting for one in self.couriers.outboxes.values())
 
+    def _read_again(self, now_unix_ns: int) -> None:
+        """Begin to read the store, from as far back as rules look."""
+        last = self.memory.last_look_unix_ns or now_unix_ns
+        back = now_unix_ns - look_back_ns(self._plan)
+        wish = wish_of(self._plan, min(last, back, self._oldest_open(now_unix_ns)))
+        self._looks = Looks(self._store, wish)
+        self._evidence = evidence_of(
+            self._plan, wish, self.memory.book, last, self.memory.first_look_unix_ns
+        )
+
     def _oldest_open(self, now_unix_ns: int) -> int:
         """Since when an incident is open, with what the monitor needs before it."""
         since = self.memory.book.open_since()
@@ -104,9 +112,11 @@ class Watcher:
 
     def _sources(self, now_unix_ns: int) -> Sources:
         """Read everything; what cannot be read is blind, and no reason to end."""
-        blind: dict[str, str] = {}
-        sighted = [STORE, *(str(one) for one in self._places.states)]
+        blind = {name: why for name, why in self._trouble.items() if name == MEMORY}
+        sighted = [STORE, MEMORY, *(str(one) for one in self._places.states)]
         try:
+            if STORE in self._trouble:  # it broke off in the middle
+                self._read_again(now_unix_ns)
             for _, one in pieces(self._looks):
                 take(self._evidence, one, now_unix_ns)
         except PathbudgetError as error:
@@ -119,6 +129,7 @@ class Watcher:
                 agents |= statuses.of_bus(self._places.login)
             except BusError as error:
                 blind[BUS] = str(error)
+        self._trouble = dict(blind)
         if not blind:
             self._agents = agents
         else:  # those that were known and cannot be asked now are neither silent nor gone
@@ -160,7 +171,14 @@ class Watcher:
         memory = self.memory
         memory.last_look_unix_ns = max(memory.last_look_unix_ns, now_unix_ns)
         memory.states, memory.outboxes = self.alarm.states, self.couriers.outboxes
-        write_memory(self._places.memory, memory)
+        try:
+            write_memory(self._places.memory, memory)
+        except StoreError as error:  # better told twice after a restart than not at all
+            if MEMORY not in self._trouble:
+                self._say(str(error))
+            self._trouble[MEMORY] = str(error)
+        else:
+            self._trouble.pop(MEMORY, None)
 
 
 def watch(watcher: Watcher, every_ns: int, say: Callable[[str], None]) -> None:

@@ -201,6 +201,6 @@ def _blind(sources: Sources) -> Iterator[Signal]:
             kind=AlertKind.BLIND,
             severity=Severity.PAGE,
             bad=why is not None,
-            summary=f"{source} can be read." if why is None else f"{source} cannot be read: {why}.",
+            summary=f"{source}: {why or 'in order again'}.",
             labels={"source": source},
         )

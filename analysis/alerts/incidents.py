@@ -13,7 +13,7 @@ from pathbudget.analysis.alerts.rules import IncidentRule
 from pathbudget.analysis.report.route_words import (
     CAUSE_MEANINGS,
     cause_words,
-    cost_words,
+    incident_cost,
     line_words,
     reason_words,
     series_name,
@@ -160,7 +160,7 @@ def _head(incident: Incident) -> str:
     more = f" and {len(names) - MOST_SERIES} more" if len(names) > MOST_SERIES else ""
     where = ", ".join(names[:MOST_SERIES]) + more
     who = incident.blamed or "nobody named"
-    cost = "" if incident.cost is None else f", {cost_words(incident.cost)}"
+    cost = "" if incident.cost is None else f", {incident_cost(incident)}"
     why = f" {reason_words(incident)}." if incident.reason else ""
     cause = f"{cause_words(incident.cause)} ({CAUSE_MEANINGS[Cause(incident.cause)]})"
     return f"{where}: {cause}{cost}; {who}.{why}".replace("..", ".")

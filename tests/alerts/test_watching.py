@@ -1,6 +1,7 @@
 """A store that grows, rules, a webhook: what is told, over restarts and while nobody listens."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,9 @@ from pathbudget.agents.alerts.watching import Places, Watcher
 from pathbudget.agents.cli.main import application
 from pathbudget.agents.daemon.status import STATUS, write_status
 from pathbudget.agents.store.parquet import Store
+from pathbudget.agents.store.reading import Selection
 from pathbudget.probes.errors import StoreError
-from pathbudget.probes.record import SyncState
+from pathbudget.probes.record import Measurement, SyncState
 
 WAIT_S = 30.0
 SILENCE = """
@@ -186,6 +188,50 @@ def test_a_memory_that_cannot_be_read_is_not_begun_anew(bench: Bench) -> None:
     memory_of(bench.rules).write_text("{")
     with pytest.raises(StoreError, match="no memory of alerts"):
         bench.look(AT)
+
+
+def test_a_memory_that_cannot_be_written_is_told_and_ends_nothing(
+    bench: Bench, hook: Hook, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    bench.write([10.0] * 60, AT - MINUTE)
+    watcher = Watcher(
+        load_rules(bench.rules), bench.store, Places(folder / "memory.json"), AT,
+        say=bench.said.append, tell=bench.told.append,
+    )  # fmt: skip
+    watcher.look(AT)
+    (folder / "memory.json").unlink()
+    folder.rmdir()
+    for minute in range(1, 6):
+        watcher.look(AT + minute * MINUTE)
+    watcher.finish(AT + 6 * MINUTE, WAIT_S)
+    assert statuses(hook) == [("blind", "firing")]
+    assert sum("cannot be written" in one for one in bench.said) == 1
+    folder.mkdir()
+    for minute in range(6, 14):
+        watcher.look(AT + minute * MINUTE)
+    watcher.finish(AT + 14 * MINUTE, WAIT_S)
+    assert statuses(hook) == [("blind", "firing"), ("blind", "resolved")]
+
+
+def test_a_store_that_breaks_off_is_read_again_from_the_beginning(
+    bench: Bench, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for minute in range(4):
+        bench.write([90.0] * 60, AT + minute * MINUTE)
+    whole = bench.store.select
+
+    def broken(selection: Selection) -> Iterator[Measurement]:
+        yield next(iter(whole(selection)))
+        raise StoreError("the disk reports an error")
+
+    monkeypatch.setattr(bench.store, "select", broken)
+    bench.look(AT + 4 * MINUTE)
+    monkeypatch.setattr(bench.store, "select", whole)
+    bench.look(AT + 5 * MINUTE)
+    (message,) = [one for one in bench.told if one.rule == "lines"]
+    assert message.alerts[0].numbers["long_requests"] == 240
 
 
 def run(*words: object) -> tuple[int, str]:
