@@ -1,13 +1,14 @@
 """Memory and processor of an agent that measures 500 series, beside fping at the same rate.
 
-    sudo apt-get install fping
+    sudo apt-get install fping nats-server
     sudo .venv/bin/python benchmarks/agent_footprint.py [--minutes 5] [--series 500] [--rate 100]
-                                                        [--uplink spool] [--uplink store]
+                                            [--uplink spool] [--uplink bus] [--uplink store]
 
 ICMP, TCP connects and STAMP, a third each, to addresses of loopback: the kernel answers the echo
 requests, `pathbudget reflector` the STAMP packets, a listener of this program the connects. Every
 agent is a process of its own and they run one after the other, the peer last. `spool`: results are
-taken from the spool and acknowledged, as a bus would; `store`: they go into Parquet on this host.
+taken from the spool and acknowledged at once; `bus`: they go over TLS to a nats-server of this host
+and its collector, and a signed plan comes from there; `store`: they go into Parquet on this host.
 
 Memory is resident (VmRSS), the largest that was seen in steady state (once a second), with what
 child processes had at that moment; processor time is user + system of the agent and its children,
@@ -32,13 +33,16 @@ from typing import Any
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SETTLE_S = 60.0
-STAMP_PORT, TCP_PORT = 18620, 18621
+STAMP_PORT, TCP_PORT, BUS_PORT = 18620, 18621, 18622
+OPTIONS = ("--realtime", "off", "--policy", "policy.toml", "--state", "state")
 KINDS = ("icmp", "tcp", "stamp")
 Row = dict[str, Any]
 
 
 class SpoolOnly:
     """An uplink that vouches for everything: what an agent costs without what carries results."""
+
+    octets_at_once = 128 << 10
 
     async def send(self, entries: Sequence[Any]) -> Sequence[int]:
         return [entry.number for entry in entries]
@@ -164,13 +168,10 @@ def agent(uplink: str, folder: Path, series: int, options: argparse.Namespace) -
     program = str(Path(sys.executable).with_name("pathbudget"))
     command = {
         "spool": [sys.executable, __file__, "--child", str(folder)],
-        "store": [
-            *(program, "agent", str(folder / "campaign.toml"), "--realtime", "off"),
-            *("--policy", str(folder / "policy.toml")),
-            *("--state", str(folder / "state"), "--store", str(folder / "store")),
-        ],
+        "store": [program, "agent", "campaign.toml", *OPTIONS, "--store", "store"],
+        "bus": [program, "agent", "--login", "login.toml", *OPTIONS],
     }[uplink]
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, cwd=folder)
     try:
         found = watch(process, options.minutes * 60)
     finally:
@@ -182,6 +183,34 @@ def agent(uplink: str, folder: Path, series: int, options: argparse.Namespace) -
     taken = spool["acknowledged_samples"]
     return {**found, "series": series, "made": spool["made_samples"], "taken": taken,
             "failures": failures, "noise": status.get("noise")}  # fmt: skip
+
+
+@contextlib.contextmanager
+def fleet(folder: Path) -> Generator[None]:
+    """A bus with its collector, and an agent that has been let in, with its plan: a login file."""
+    program = str(Path(sys.executable).with_name("pathbudget"))
+
+    def run(*words: str) -> None:
+        subprocess.run([program, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    listen = ["--listen", f"127.0.0.1:{BUS_PORT}", "--name", "127.0.0.1"]
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            [program, "fleet", "serve", *listen], cwd=folder, stdout=log, stderr=log
+        )
+    try:
+        run("plan", "keygen", "operator")
+        run("plan", "sign", "campaign.toml", "--key", "operator")
+        while not (folder / "pathbudget-fleet" / "operator.toml").exists():
+            time.sleep(0.2)
+        time.sleep(3.0)
+        run("fleet", "invite", "office", "--trust", "operator.pub")
+        run("fleet", "enrol", "office.invitation.toml")
+        run("fleet", "push", "plans/office.plan.json", "--trust", "operator.pub")
+        yield
+    finally:
+        server.terminate()
+        server.wait(60)
 
 
 def fping(folder: Path, series: int, options: argparse.Namespace) -> Row:
@@ -206,7 +235,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--series", type=int, default=500)
     parser.add_argument("--rate", type=float, default=100.0, help="probes per second in all")
-    parser.add_argument("--uplink", action="append", choices=("spool", "store"))
+    parser.add_argument("--uplink", action="append", choices=("spool", "bus", "store"))
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -215,11 +244,13 @@ def main() -> None:
     print(f"load {Path('/proc/loadavg').read_text().split()[0]} on {os.cpu_count()} cores")
     series = options.series
     with tempfile.TemporaryDirectory() as scratch, answering():
-        for uplink in options.uplink or ("spool", "store"):
+        for uplink in options.uplink or ("spool", "bus", "store"):
             folder = Path(scratch) / uplink
             folder.mkdir()
             series = write_plan(folder, options.series, options.rate)
-            print(f"agent, {uplink}:", json.dumps(agent(uplink, folder, series, options)))
+            with fleet(folder) if uplink == "bus" else contextlib.nullcontext():
+                found = agent(uplink, folder, series, options)
+            print(f"agent, {uplink}:", json.dumps(found))
         if shutil.which("fping"):
             print("fping:", json.dumps(fping(Path(scratch), series, options)))
 

@@ -27,6 +27,8 @@ MESSAGE_ID = "Nats-Msg-Id"
 class BusUplink:
     """An `Uplink`."""
 
+    octets_at_once = 128 << 10
+
     def __init__(self, link: Link, agent: str) -> None:
         self._link = link
         self._subject = f"{RESULTS}.{agent}"

@@ -31,6 +31,9 @@ class HopelessError(PathbudgetError):
 class Uplink(Protocol):
     """Where results go."""
 
+    octets_at_once: int
+    """It is given entries of about so much at once (but always one): each costs memory twice."""
+
     async def send(self, entries: Sequence[Entry]) -> Sequence[int]:
         """Deliver, and return the numbers of those that are durable at the other end.
 
@@ -80,7 +83,7 @@ class Delivery:
 
     async def once(self) -> bool:
         """One delivery. Whether there may be more to deliver at once."""
-        entries = self._spool.waiting(0, MOST_AT_ONCE)
+        entries = self._spool.waiting(0, MOST_AT_ONCE, self._uplink.octets_at_once)
         if not entries:
             return False
         try:

@@ -28,6 +28,9 @@ DONE = "done"
 class StoreUplink:
     """An `Uplink`. What the store has already is not written twice: ids decide."""
 
+    octets_at_once = 8 << 20
+    """One file of the store for a minute, not ten."""
+
     def __init__(self, store: Path) -> None:
         self._store = store
         self._writer: subprocess.Popen[bytes] | None = None

@@ -126,13 +126,15 @@ class Spool:
         """Count samples that were made and could not be kept anywhere, before they came here."""
         self._refuse(reason, samples)
 
-    def waiting(self, after: int, most: int) -> Sequence[Entry]:
-        """The first entries that wait whose numbers are higher than `after`."""
+    def waiting(self, after: int, most: int, octets: int = MOST_BYTES) -> Sequence[Entry]:
+        """The first entries that wait whose numbers are higher than `after`: at most `most`, and no
+        more once they have `octets`.
+        """
         self._drop_aged()
         found: list[Entry] = []
         size = 0
         for segment, index in self._segments.waiting(after):
-            if len(found) >= most or size >= MOST_BYTES:
+            if len(found) >= most or size >= octets:
                 break
             read = segment.read(index)
             if read is None:  # the disk has lost it since the opening

@@ -88,6 +88,7 @@ class Flaky:
 
     def __init__(self, *, broken: int) -> None:
         self.broken = broken
+        self.octets_at_once = 1 << 20
         self.got: list[str] = []
 
     async def send(self, entries: Sequence[Entry]) -> Sequence[int]:

@@ -47,6 +47,7 @@ class Kept:
 
     away: bool = False
     measurements: list[Measurement] = field(default_factory=list[Measurement])
+    octets_at_once: int = 1 << 20
 
     async def send(self, entries: Sequence[Entry]) -> Sequence[int]:
         if self.away:
