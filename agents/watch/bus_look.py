@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 AT_ONCE = 200
-WAIT_S = 5.0
+WAIT_S = 3.0
 KEPT_S = 10.0
 """After which the servers forget a consumer that nobody uses."""
 
@@ -37,14 +37,17 @@ async def look_at_bus(login: Login) -> FleetLook:
     from nats.errors import Error
     from nats.js import errors
 
-    client = await connect(login, lambda _: None)
+    said: list[str] = []
+    client = await connect(login, said.append)
     try:
         stream = client.jetstream(timeout=WAIT_S)
         heard, ahead_ns = await _heartbeats(stream)
         planned = await _planned(stream)
         bus = await _waiting(stream)
     except (Error, errors.Error, TimeoutError) as error:
-        raise BusError(f"the bus does not tell: {str(error) or type(error).__name__}") from None
+        # who may not ask gets no answer; why, is told beside it
+        why = said[-1] if said else str(error) or type(error).__name__
+        raise BusError(f"the bus does not tell: {why}") from None
     finally:
         await client.close()
     now = time.time_ns()

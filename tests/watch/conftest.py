@@ -117,7 +117,8 @@ def otlp() -> Iterator[OtlpReceiver]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, *words: object) -> None: ...
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Say nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -154,16 +154,14 @@ def test_ids_addresses_and_ports_are_in_no_label() -> None:
 
 
 def test_more_series_than_are_shown_are_counted_and_take_no_memory() -> None:
-    book = MeterBook(most=10)
+    book, samples = MeterBook(most=10), whole_request().samples
     for number in range(200):
-        one = request_of(
-            *whole_request().samples, target=Target(f"t{number}", "h", "loop"), probe=f"p{number}"
-        )
+        one = request_of(*samples, target=Target(f"t{number}", "h", "loop"), probe=f"p{number}")
         book.add(one, 0)
     found = read(book)
     histograms = [name for name, _ in found if name.endswith("_count")]
     assert len(histograms) <= 10 + 1
-    assert total(book, "pathbudget_samples_left_out_total") > 190 * len(one.samples)
+    assert total(book, "pathbudget_samples_left_out_total") > 190 * len(samples)
     assert len(book.pages()) == 10
     size = len("".join(pieces(book)))
     for number in range(200, 400):

@@ -34,7 +34,7 @@ from pathbudget.probes.errors import WatchError
 from pathbudget.probes.record import Measurement, Metric, Target
 
 REFUSED = trace_service_pb2.ExportTraceServiceResponse(
-    partial_success={"rejected_spans": 4, "error_message": "no"}
+    partial_success=trace_service_pb2.ExportTracePartialSuccess(rejected_spans=4)
 )
 
 

@@ -160,7 +160,10 @@ def watched(tmp_path_factory: pytest.TempPathFactory, served: Served) -> Iterato
         # another plan closes what was measured under the first one, and that is delivered
         (folder / "campaign.toml").write_text(told.replace('"50ms"', '"60ms"'))
         until(lambda: one.ask("pathbudget_last_delivery_timestamp_seconds"), "a delivery")
-        until(lambda: one.ask('pathbudget_rtt_seconds_count{job="collectors"}'), "the collector")
+        until(lambda: one.ask("pathbudget_collector_measurements_total >= 5"), "the collector")
+        until(
+            lambda: one.ask('pathbudget_first_byte_seconds_count{job="collectors"}'), "its series"
+        )
         until(lambda: one.ask('pathbudget_plan_serial{job="collectors"}'), "a heartbeat")
         yield one
     finally:

@@ -205,6 +205,7 @@ def test_who_is_no_operator_and_a_bus_that_is_away_are_told(bus: Served, tmp_pat
     result = run("--login", bus.folder.path / "curious.login.toml")
     assert result.exit_code == 5
     assert "the bus does not tell" in result.output
+    assert "permissions violation" in result.output
     text = bus.folder.login_file(OPERATOR).read_text()
     away = tmp_path / "away.toml"
     away.touch(mode=0o600)
