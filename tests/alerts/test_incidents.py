@@ -1,10 +1,15 @@
 """Route incidents: once each, with cause, who and cost, over restarts of whoever looks."""
 
+import random
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
-from tests.alerts.conftest import AT, MINUTE, SECOND
+from tests.alerts.conftest import AT, MINUTE, RULES, SECOND, echoes
 
+from pathbudget.agents.alerts.replaying import Replay
+from pathbudget.agents.alerts.rules_file import load_rules
+from pathbudget.agents.store.parquet import Store
 from pathbudget.analysis.alerts.alarm import Alarm
 from pathbudget.analysis.alerts.evidence import AlertEvidence
 from pathbudget.analysis.alerts.incidents import IncidentBook, is_wanted
@@ -110,3 +115,26 @@ def test_rules_choose_by_cause_place_and_what_it_surely_costs() -> None:
     assert not is_wanted(replace(RULE, least_cost_ns=12_000_000), MOVED)
     away = replace(MOVED, cause=Cause.OUTAGE, cost=None)
     assert is_wanted(replace(RULE, least_cost_ns=12_000_000), away)
+
+
+def test_the_store_alone_gives_a_level_that_moved_with_its_cost(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        RULES.format(url="http://127.0.0.1:9/")
+        + '[[rule]]\nname = "routes"\nkind = "route_incident"\nleast_cost = "20ms"\n'
+    )
+    chance = random.Random(7)
+    store = Store(tmp_path / "store")
+    for minute in range(25):
+        level = 40.0 if 10 <= minute < 15 else 10.0
+        values = [level + chance.expovariate(5) for _ in range(60)]
+        store.write([echoes(values, AT + minute * MINUTE)])
+    replay = Replay(load_rules(rules), store)
+    (began, over) = (alert for one in replay.messages() for alert in one.alerts)
+    assert (began.status, over.status) == (News.FIRING, News.RESOLVED)
+    assert began.key == over.key
+    assert began.numbers["cost_low_ms"] is not None
+    assert 29 < began.numbers["cost_low_ms"] < 31
+    assert abs(began.began_unix_ns - (AT + 10 * MINUTE)) < MINUTE
+    assert over.ended_unix_ns is not None
+    assert abs(over.ended_unix_ns - (AT + 15 * MINUTE)) < MINUTE
