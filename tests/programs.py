@@ -27,6 +27,8 @@ PACKAGES = {
     "scamper": "scamper",
     "nats-server": "nats-server",
     "sshd": "openssh-server",
+    "systemctl": "systemd",
+    "systemd-analyze": "systemd",
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
     "promtool": "prometheus",

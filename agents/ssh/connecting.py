@@ -6,7 +6,7 @@ says where a connection leads.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import asyncssh
@@ -25,7 +25,7 @@ class AwayError(HostError):
 
 
 @contextlib.asynccontextmanager
-async def connected(host: Host) -> AsyncIterator[asyncssh.SSHClientConnection]:
+async def connected(host: Host) -> AsyncGenerator[asyncssh.SSHClientConnection]:
     """A connection for the block. Raises AwayError, or HostError where trying again is no use."""
     async with contextlib.AsyncExitStack() as stack:
         tunnel: asyncssh.SSHClientConnection | None = None

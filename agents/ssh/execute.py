@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pathbudget.agents.campaign.execute import Outcome, execute
@@ -35,6 +36,7 @@ def execute_on_hosts(
     from pathbudget.agents.ssh.channel import SshChannels
     from pathbudget.agents.ssh.removing import remove_bundles
 
+    wanted = {name: replace(host, sudo=False) for name, host in wanted.items()}
     kinds = {series.kind for vantage in state.plan.vantages for series in vantage.series}
     bundle = campaign_bundle(kinds)
     with HostLines(state.plan, shown=shown, say=say) as lines:

@@ -52,7 +52,7 @@ def known_keys(way: Way) -> list[asyncssh.SSHKey]:
         return []
     port = way.port if way.port != 22 else None
     found = asyncssh.match_known_hosts(asyncssh.read_known_hosts(files), way.host, "", port)
-    return [key for key in found[0] if isinstance(key, asyncssh.SSHKey)]
+    return list(found[0])
 
 
 def _files(way: Way) -> str:

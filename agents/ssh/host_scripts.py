@@ -13,6 +13,8 @@ BOOTSTRAP = (
 )
 """Reads a program from the first line of standard input, byte by byte, and leaves the rest."""
 
+SUDO = ("sudo", "-n", "--")
+
 CHECK = """
 import importlib.machinery, importlib.util, hashlib, json, os, platform, sys
 bundles, sha256, modules = sys.argv[1], sys.argv[2], sys.argv[3].split()
@@ -32,6 +34,7 @@ print(json.dumps({
     "installed": [one for one in modules if importlib.util.find_spec(one) is not None],
     "has_bundle": digest(os.path.join(folder, sha256 + ".pyz")) == sha256,
     "root": os.geteuid() == 0,
+    "executable": sys.executable,
 }))
 """
 BRING = """
@@ -91,9 +94,12 @@ print(json.dumps({"left": left}))
 """
 
 
-def command(python: str, *arguments: str) -> str:
-    """The command line that runs a program sent to it (see `first_line`) with these arguments."""
-    return shlex.join([python, "-E", "-c", BOOTSTRAP, *arguments])
+def command(python: str, *arguments: str, sudo: bool = False) -> str:
+    """The command line that runs a program sent to it (see `first_line`) with these arguments.
+
+    `sudo`: as root, by a sudo that asks for nothing.
+    """
+    return shlex.join([*(SUDO if sudo else ()), python, "-E", "-c", BOOTSTRAP, *arguments])
 
 
 def first_line(program: str) -> bytes:

@@ -36,6 +36,7 @@ class Found(msgspec.Struct, frozen=True):
     installed: tuple[str, ...]
     has_bundle: bool
     root: bool
+    executable: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class RemoteHost:
         bundle, host = self.bundle, self.host
         size = len(bundle.content)
         words = (host.bundles, bundle.name, bundle.sha256, str(size))
-        command = host_scripts.command(self.python, *words)
+        command = host_scripts.command(self.python, *words, sudo=host.sudo)
         try:
             async with self.connection.create_process(command, encoding=None) as process:
                 process.stdin.write(host_scripts.first_line(host_scripts.BRING))
@@ -148,7 +149,7 @@ async def _check(
     connection: asyncssh.SSHClientConnection, host: Host, python: str, bundle: Bundle
 ) -> Found | None:
     words = (host.bundles, bundle.sha256, " ".join(bundle.modules))
-    command = host_scripts.command(python, *words)
+    command = host_scripts.command(python, *words, sudo=host.sudo)
     code, output, errors = await _ran(connection, host, command, host_scripts.CHECK)
     if code == NOT_FOUND or (code and b"not found" in errors):
         return None

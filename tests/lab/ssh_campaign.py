@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -123,7 +123,7 @@ def _over_ssh(lab: Lab, folder: Path, killed: Server, down_s: float, result: Res
 
 
 @contextlib.contextmanager
-def _pulled(lab: Lab, region: str) -> Iterator[None]:
+def _pulled(lab: Lab, region: str) -> Generator[None]:
     """Nothing passes the links of a region, there and back."""
     nothing = DirectionModel(loss=1.0)
     ways = [(region, step.destination) for step in lab.world.passes[region]]
