@@ -91,7 +91,7 @@ class AlertEvidence:
         latest = max((one.sent_unix_ns for one in measurement.samples), default=0)
         if latest <= now_unix_ns + FUTURE_NS:
             self._newest_unix_ns = max(self._newest_unix_ns, latest)
-        self._know(measurement, latest)
+        self._know(measurement, min(latest, now_unix_ns))  # a clock that is ahead is no later word
         for requests in self._requests.values():
             requests.see(measurement)
         for resumptions in self._resumptions.values():

@@ -84,6 +84,14 @@ def test_a_feed_that_was_never_heard_is_stale_after_its_time() -> None:
     assert signal.bad is True
 
 
+def test_an_agent_whose_clock_is_ahead_is_not_heard_in_the_future() -> None:
+    rules = (SilentRule(name="silence", kind=AlertKind.AGENT_SILENT, agents=("tokyo-1",)),)
+    evidence = AlertEvidence(rules, Catalogue(), RouteOptions())
+    evidence.see(echoes([1.0] * 10, AT + 60 * MINUTE), AT)
+    (signal,) = evidence.signals(AT + 6 * MINUTE, {})
+    assert signal.bad is True
+
+
 def test_an_agent_is_heard_by_its_samples_too_and_blindness_is_an_alert() -> None:
     rules = (SilentRule(name="silence", kind=AlertKind.AGENT_SILENT), CLOCK)
     evidence = AlertEvidence(rules, Catalogue(), RouteOptions())
