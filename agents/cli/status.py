@@ -32,6 +32,10 @@ def status(
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="State folder of an agent on this machine."),
     ] = None,
+    store: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Store on this machine that a collector writes."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Look again and again.")] = False,
     every: Annotated[float, typer.Option(min=0.5, max=3600, help="Seconds between looks.")] = 2.0,
@@ -39,11 +43,12 @@ def status(
     """How each agent is: what it does, when it was last heard, what waits, its clock, its version.
 
     Asks the bus with --login, else the state folders of this machine (default:
-    pathbudget-agent). An agent is silent when three heartbeats are missing.
+    pathbudget-agent). An agent is silent when three heartbeats are missing. Collectors of this
+    machine are named by their stores.
     """
     if login is not None and state:
         raise fail("give either --login or --state", ExitCode.USAGE)
-    look = _looker(login, state or [DEFAULT_STATE])
+    look = _looker(login, state or ([] if store else [DEFAULT_STATE]), store or [])
     if not live:
         _print(look(), as_json=as_json)
         return
@@ -55,11 +60,13 @@ def status(
         return
 
 
-def _looker(login: Path | None, folders: list[Path]) -> "Callable[[], FleetLook]":
-    if login is None:
-        from pathbudget.agents.watch.fleet_look import look_at_folders
+def _looker(
+    login: Path | None, folders: list[Path], stores: list[Path]
+) -> "Callable[[], FleetLook]":
+    from pathbudget.agents.watch.fleet_look import look_at_folders, look_at_stores
 
-        return lambda: look_at_folders(folders)
+    if login is None:
+        return lambda: look_at_stores(look_at_folders(folders), stores)
     import asyncio
 
     from pathbudget.agents.extras import require
@@ -69,7 +76,7 @@ def _looker(login: Path | None, folders: list[Path]) -> "Callable[[], FleetLook]
     from pathbudget.agents.watch.bus_look import look_at_bus
 
     user = read_login(login)
-    return lambda: asyncio.run(look_at_bus(user))
+    return lambda: look_at_stores(asyncio.run(look_at_bus(user)), stores)
 
 
 def _print(look: "FleetLook", *, as_json: bool, live: bool = False) -> None:
@@ -83,5 +90,5 @@ def _print(look: "FleetLook", *, as_json: bool, live: bool = False) -> None:
         clear = CLEAR if live and sys.stdout.isatty() else ""
         sys.stdout.write(clear + table(look))
     sys.stdout.flush()
-    if not look.agents and not live:
+    if not look.agents and not look.collectors and not live:
         raise fail("no agent has ever been heard", ExitCode.NOTHING_MEASURED)

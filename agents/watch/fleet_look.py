@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from pathbudget.agents.collector import status as collector_status
+from pathbudget.agents.collector.status import CollectorStatus
 from pathbudget.agents.daemon.status import STATUS, AgentStatus, read_status
 from pathbudget.probes.record import SyncState
 
@@ -52,6 +54,8 @@ class FleetLook(msgspec.Struct, frozen=True, omit_defaults=True):
     at_unix_ns: int
     agents: tuple[AgentLook, ...]
     bus: BusLook | None = None
+    collectors: tuple[CollectorStatus, ...] = ()
+    """Those whose stores are on this machine."""
 
 
 def looked_at(
@@ -86,6 +90,12 @@ def look_at_folders(folders: Sequence[Path]) -> FleetLook:
             )
         )  # fmt: skip
     return FleetLook(time.time_ns(), tuple(sorted(looks, key=lambda one: one.agent)))
+
+
+def look_at_stores(look: FleetLook, stores: Sequence[Path]) -> FleetLook:
+    """The same with the collectors that write these stores. Raises StoreError."""
+    found = [collector_status.read_status(one / collector_status.STATUS) for one in stores]
+    return msgspec.structs.replace(look, collectors=tuple(found))
 
 
 def _state(status: AgentStatus, age_ns: int) -> str:

@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from pathbudget.agents.cli.wording import harmless
-from pathbudget.agents.watch.fleet_look import NS, AgentLook, FleetLook
+from pathbudget.agents.collector.status import CollectorStatus
+from pathbudget.agents.watch.fleet_look import (
+    HEARTBEAT_S,
+    NS,
+    SILENT_AFTER,
+    AgentLook,
+    FleetLook,
+)
 
 WIDTH = 80
 _HEAD = ("agent", "state", "seen", "series", "waiting", "dropped", "clock", "version")
@@ -14,6 +21,8 @@ _WIDEST = (18, 13, 6, 6, 9, 9, 14, 8)
 
 def table(look: FleetLook) -> str:
     """Everything that is to be known, in order of importance of what is wrong."""
+    if not look.agents:
+        return "".join(f"{line}\n" for line in _sentences(look))
     rows = [_HEAD, *(_cells(one) for one in look.agents)]
     widths = [min(max(len(row[n]) for row in rows), most) for n, most in enumerate(_WIDEST)]
     while sum(widths) + len(widths) - 1 > WIDTH:
@@ -67,6 +76,24 @@ def _sentences(look: FleetLook) -> Iterator[str]:
             f"{bus.waiting:,} results wait on the bus ({bus.waiting_bytes / 1e6:,.1f} MB), "
             f"{bus.with_collectors:,} of them with collectors"
         )
+
+    for collector in look.collectors:
+        yield from _about_collector(collector, look.at_unix_ns)
+
+
+def _about_collector(one: CollectorStatus, now_unix_ns: int) -> Iterator[str]:
+    age_ns = now_unix_ns - one.at_unix_ns
+    if age_ns > SILENT_AFTER * HEARTBEAT_S * NS:
+        yield f"collector: silent since {ago(age_ns)}"
+    wrote = one.written_unix_ns
+    when = "nothing" if wrote is None else f"the last {ago(max(0, now_unix_ns - wrote))} ago"
+    rejected = sum(one.rejected.values())
+    yield (
+        f"collector: {one.measurements:,} measurements stored, {when}; {one.duplicates:,} came "
+        f"twice, {rejected:,} rejected"
+    )
+    if one.trouble:
+        yield f"collector: {harmless(one.trouble)}"
 
 
 def _about(one: AgentLook) -> Iterator[str]:

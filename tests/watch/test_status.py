@@ -3,6 +3,9 @@
 import asyncio
 import json
 import re
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +23,8 @@ from pathbudget.agents.bus.subjects import (
     key_subject,
 )
 from pathbudget.agents.cli.main import application
+from pathbudget.agents.collector import status as collector_status
+from pathbudget.agents.collector.status import CollectorStatus
 from pathbudget.agents.daemon.status import STATUS as STATUS_FILE
 from pathbudget.agents.daemon.status import AgentStatus, write_status
 from pathbudget.agents.spool.entry import SpoolState
@@ -140,6 +145,42 @@ def test_no_folder_and_no_status_are_told(tmp_path: Path) -> None:
     assert result.exit_code == 5
     assert "no status of an agent of this version" in result.output
     assert run("--state", tmp_path, "--login", tmp_path / "x").exit_code == 2
+
+
+def test_a_collector_is_a_line(tmp_path: Path) -> None:
+    now = time.time_ns()
+    told = CollectorStatus(
+        "pathbudget 1", now, now, 1_234, duplicates=2, rejected={"garbage": 3},
+        written_unix_ns=now - 7 * NS, trouble="no space left",
+    )  # fmt: skip
+    collector_status.write_status(tmp_path / collector_status.STATUS, told)
+    result = run("--store", tmp_path)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "collector: 1,234 measurements stored, the last 7s ago; 2 came twice, 3 rejected",
+        "collector: no space left",
+    ]
+    both = run("--store", tmp_path, "--state", folder_of(tmp_path / "a", status_of()))
+    assert len(both.stdout.splitlines()) == 4
+    assert run("--store", tmp_path / "none").exit_code == 5
+
+
+def test_live_looks_again_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "a", status_of())
+    words = ["status", "--live", "--json", "--every", "0.5", "--state", str(folder)]
+    command = [sys.executable, "-m", "pathbudget.agents.cli.main", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = [msgspec.json.decode(process.stdout.readline(), type=FleetLook).at_unix_ns]
+        write_status(folder / STATUS_FILE, status_of(quiet=True))
+        while True:
+            look = msgspec.json.decode(process.stdout.readline(), type=FleetLook)
+            seen.append(look.at_unix_ns)
+            if look.agents[0].state == "quiet":
+                break
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert seen == sorted(seen)
 
 
 @pytest.fixture(scope="module")
