@@ -10,8 +10,8 @@ from pathbudget.analysis.report.route_words import (
     briefly,
     by_name,
     cause_words,
-    cost_words,
     evidence_words,
+    incident_cost,
     is_open,
     lasting,
     line_words,
@@ -103,7 +103,7 @@ def _incidents(incidents: Sequence[Incident], width: int) -> Iterator[Text]:
 
 def incident_lines(one: Incident, width: int) -> Iterator[Text]:
     """One incident: when, what, cost; who and why; lines that moved; evidence."""
-    cost = f", {cost_words(one.cost)}" if one.cost is not None else ""
+    cost = f", {incident_cost(one)}" if one.cost is not None else ""
     head = f"{window_words(one.window)}  {cause_words(one.cause)}{cost}, {over_words(one)}"
     yield from _wrapped(head, width, "bold red" if is_open(one) else "bold", hang=4)
     if one.series:

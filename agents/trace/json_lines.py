@@ -49,7 +49,7 @@ def round_line(state: PathState, ended: Round, verdicts: Verdicts, known: Known)
         "round",
         host=state.host,
         address=state.address,
-        round=ended.number,
+        round=ended.number + 1,  # as on the screen
         reached=ended.reached,
         stopped=ended.stopped,
         failure=ended.failure or None,

@@ -10,6 +10,7 @@ from pathbudget.agents.trace.hop_rows import judged
 from pathbudget.agents.trace.known import Knowing
 from pathbudget.agents.trace.path_state import PathState, Round
 from pathbudget.analysis.hop_loss import JudgedHop
+from pathbudget.analysis.report.words import counted
 from pathbudget.probes.record import (
     AddressFamily,
     ClockQuality,
@@ -116,7 +117,8 @@ def news_of(state: PathState, ended: Round) -> str:
     number = f"{state.host}{address}: round {state.rounds}"
     rtt = f"{duration(state.target.quantile(0.5), micro=False)} ms p50"
     came = f"reached, {rtt}" if ended.reached else f"not reached ({ended.stopped or 'no answer'})"
-    text = f"{number}: {came}, {len(ended.flows)} flows, {ended.longest} hops"
+    flows, length = counted(len(ended.flows), "flow"), counted(ended.longest, "hop")
+    text = f"{number}: {came}, {flows}, {length}"
     if state.first is None or state.first is ended:
         return text
     for kind in (Change.MOVED, Change.NEW, Change.FLUTTER):

@@ -56,6 +56,16 @@ CAUSE_MEANINGS = {
     Cause.ORIGIN: "somebody else announces the prefix",
     Cause.ROUTING_ONLY: "BGP changed, and no packet of ours noticed",
 }
+NO_COSTS = {
+    Cause.OUTAGE: "nothing came back",
+    Cause.WITHDRAWN: "nothing came back",
+    Cause.FEED: "none",
+    Cause.ROUTING_ONLY: "none",
+    Cause.ORIGIN: "none known",
+    Cause.MEMBER: "on some flows only",
+    Cause.LOSS: "loss, no delay",
+    Cause.BLACK_HOLE: "loss of large packets",
+}
 ROUTE_EVENTS = {
     RouteEventKind.FLUTTER: "flutter",
     RouteEventKind.FLAP: "went and came back",
@@ -134,6 +144,26 @@ def cost_words(cost: Estimate | None) -> str:
     return f"{signed_ms(cost.value_ns)} ({low} to {high})"
 
 
+def incident_cost(incident: Incident) -> str:
+    """``+12.1 ms (11.8 to 12.4)``; ``-24.0 ms to +1.01 ms by path`` where paths differ."""
+    cost = incident.cost
+    if cost is None:
+        return NO_COSTS.get(incident.cause, "not known")
+    if incident.cause is Cause.QUEUE:  # in stages, of which none is the cost
+        return cost_words(cost)
+    of_paths: dict[PathSeries, Estimate] = {}
+    for one in incident.evidence:
+        if isinstance(one, LevelShift) and one.what == "rtt":
+            of_paths.setdefault(one.series._replace(protocol=""), one.cost)
+    apart = [
+        one for one in of_paths.values() if one.low_ns > cost.high_ns or one.high_ns < cost.low_ns
+    ]
+    if not apart:
+        return cost_words(cost)
+    values = sorted(one.value_ns for one in (cost, *apart))
+    return f"{signed_ms(values[0])} to {signed_ms(values[-1])} by path"
+
+
 def is_open(incident: Incident) -> bool:
     """Whether it lasts. What happened once, and was not a state, is over at once."""
     return incident.over is None
@@ -141,19 +171,25 @@ def is_open(incident: Incident) -> bool:
 
 def line_words(line: MovedLine) -> str:
     """``voice-ai, tokyo > frankfurt, network p95: 21.1 to 33.2 ms of 25: pass > fail``."""
-    of = "" if line.allowance_ms is None else f" of {given(line.allowance_ms)}"
     verdict = (
         line.verdict_after
         if line.verdict_before == line.verdict_after
         else f"{line.verdict_before} > {line.verdict_after}"
     )
-    numbers = f"{_figure(line.before_ms)} > {_figure(line.after_ms)} ms{of}"
-    return f"{line.tier}, {line.region} > {line.site}, {line.line}: {numbers}: {verdict}"
+    return f"{line.tier}, {line.region} > {line.site}, {line.line}: {_change(line)}: {verdict}"
 
 
-def _figure(value_ms: float) -> str:
-    """Where so many are lost that the percentile is none of those that came, it is not finite."""
-    return figure(value_ms) if math.isfinite(value_ms) else "lost"
+def _change(line: MovedLine) -> str:
+    """``21.1 > 33.2 ms of 25``, or ``21.1 ms > lost, of 25 ms``: where so many are lost that the
+    percentile is none of those that came, it is not finite, and no number of ms.
+    """
+    sides = (line.before_ms, line.after_ms)
+    of = "" if line.allowance_ms is None else f" of {given(line.allowance_ms)}"
+    if all(map(math.isfinite, sides)):
+        before, after = map(figure, sides)
+        return f"{before} > {after} ms{of}"
+    before, after = (f"{figure(one)} ms" if math.isfinite(one) else "lost" for one in sides)
+    return f"{before} > {after}" + (of and f",{of} ms")
 
 
 def breaches(line: MovedLine) -> bool:
@@ -286,4 +322,4 @@ def _member(one: MemberFinding) -> str:
         value = f"lose {100 * one.value:.1f} %, the group {100 * one.group:.1f} %"
     else:
         value = f"take {signed_ms(one.value)} longer than the group"
-    return f"{flows} {value} (p {one.p_value:.2g}, {one.method})"
+    return f"{flows} {value} ({series_name(one.series)}; p {one.p_value:.2g}, {one.method})"

@@ -26,8 +26,8 @@ from pathbudget.analysis.report.route_words import (
     breaches,
     by_name,
     cause_words,
-    cost_words,
     evidence_words,
+    incident_cost,
     lasting,
     line_words,
     over_words,
@@ -123,7 +123,7 @@ def _incident_row(number: int, one: Incident) -> Row:
     return (
         Cell(f"{number}. {cause_words(one.cause)}", (CAUSE_MEANINGS.get(one.cause, ""),)),
         Cell(window_words(one.window), (over_words(one),)),
-        cost_words(one.cost) if one.cost is not None else "not known",
+        incident_cost(one),
         Cell(series[0], (*series[1:], *more)) if series else "-",
         Cell(one.blamed or "nobody named", (reason_words(one),)),
         Cell(

@@ -1,11 +1,22 @@
 """The report as text: fits 80 columns, says what an incident is, keeps flutter apart."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from pathbudget.agents.routes.table import incident_lines, report_lines, summary_words
+from pathbudget.analysis.report.route_words import incident_cost, line_words
+from pathbudget.analysis.routes.model import (
+    Cause,
+    Estimate,
+    Incident,
+    LevelShift,
+    MovedLine,
+    PathSeries,
+    Window,
+)
 from pathbudget.analysis.routes.route_report import RouteReport
 
 NOTHING = RouteReport((), (), (), (), (), ())
@@ -84,3 +95,68 @@ def test_nothing_is_said_as_such() -> None:
 
 def test_a_stale_feed_is_said(report: RouteReport) -> None:
     assert "ris (ris_live): stale, last message 20 min ago, 3 of 24 peers" in joined(texts(report))
+
+
+def _rise(site: str, cost_ms: float) -> LevelShift:
+    """Of a path that became longer by `cost_ms`, known to 0.01 ms."""
+    before, after, cost = (
+        Estimate(value * 1e6, (value - 0.01) * 1e6, (value + 0.01) * 1e6, 0.95)
+        for value in (20.0, 20.0 + cost_ms, cost_ms)
+    )
+    series = PathSeries("v", "east", site, "t", f"192.0.2.{len(site)}", None, "icmp")
+    return LevelShift(series, "rtt", "rtt", Window(10, 20), before, after, cost, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rises", "words"),
+    [
+        ([("tokyo", 9.99), ("dallas", 74.0)], "+9.99 ms to +74.0 ms by path"),
+        ([("tokyo", 1.01), ("dallas", -24.0)], "-24.0 ms to +1.01 ms by path"),
+        ([("tokyo", 9.99), ("dallas", 10.0)], "+9.99 ms (9.98 to 10.0)"),
+    ],
+)
+def test_a_cost_that_paths_do_not_share_is_said_of_all(
+    rises: list[tuple[str, float]], words: str
+) -> None:
+    """What one path felt is not what the incident cost the others."""
+    evidence = [_rise(*one) for one in rises]
+    series = tuple(one.series for one in evidence)
+    incident = Incident(
+        Cause.PATH_MOVED,
+        Window(10, 20),
+        series,
+        evidence[0].cost,
+        "",
+        "",
+        None,
+        (),
+        tuple(evidence),
+    )
+    assert incident_cost(incident) == words
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (Cause.OUTAGE, "nothing came back"),
+        (Cause.FEED, "none"),
+        (Cause.MEMBER, "on some flows only"),
+        (Cause.LEVEL, "not known"),
+    ],
+)
+def test_no_cost_is_not_an_unknown_one(cause: Cause, words: str) -> None:
+    incident = Incident(cause, Window(10, 20), (), None, "", "")
+    assert incident_cost(incident) == words
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (21.1, 33.2, "21.1 > 33.2 ms of 25"),
+        (21.1, math.inf, "21.1 ms > lost, of 25 ms"),
+        (math.inf, 21.1, "lost > 21.1 ms, of 25 ms"),
+    ],
+)
+def test_lost_is_no_number_of_ms(before: float, after: float, words: str) -> None:
+    line = MovedLine("east", "tokyo", "chat", "network p95", before, after, 25.0, "pass", "fail")
+    assert f": {words}: " in line_words(line)

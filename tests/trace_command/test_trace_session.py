@@ -26,7 +26,7 @@ def test_rounds_begin_at_once_and_repeat(world: World) -> None:
     (state,) = session.sink.states()
     assert (state.rounds, state.reached) == (3, 3)
     assert world.clock.monotonic_ns() - began < 25 * SECOND
-    assert [one["round"] for one in world.objects("round")] == [0, 1, 2]
+    assert [one["round"] for one in world.objects("round")] == [1, 2, 3]
     assert [one["type"] for one in world.lines[:1] + world.lines[-1:]] == ["begin", "summary"]
 
 
@@ -144,3 +144,11 @@ def test_names_are_asked_once_each_and_never_awaited() -> None:
     assert sorted(asked) == ["10.0.0.1", "10.0.0.2"]
     assert names.names == {"10.0.0.1": "gw.example"}
     assert Knowing().about([]) == Known()
+
+
+def test_one_hop_is_no_hops(world: World) -> None:
+    world.walks[TARGET] = Walk(lambda trace, flow: (TARGET,))
+    session = world.run([TARGET], count=1)
+    (state,) = session.sink.states()
+    assert state.first is not None
+    assert news_of(state, state.first).endswith(", 6 flows, 1 hop")
