@@ -7,15 +7,22 @@ import asyncio
 import os
 import random
 import signal
+import subprocess
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from tests.collector.fleet_run import OFFICE, PATIENCE_S, FleetRun
 from tests.fleet.conftest import entered, until
+from tests.programs import program
 
 from pathbudget.agents.bus.packing import DEFLATE, ENCODING, packed
 from pathbudget.agents.bus.subjects import RESULTS
 from pathbudget.agents.bus.uplink import MESSAGE_ID
+from pathbudget.agents.fleet.authority import Authority
+from pathbudget.agents.fleet.reload import CONFIGURATION
+from pathbudget.agents.responder import issuing
 from pathbudget.probes.codec import encode_line
 from pathbudget.probes.record import Measurement, Metric, Sample, Target, Vantage
 
@@ -160,6 +167,33 @@ def test_revoked_an_agent_keeps_what_it_measures_and_says_why(run: FleetRun) -> 
     assert after.spool.made_samples == (
         after.spool.acknowledged_samples + after.spool.waiting_samples
     )
+
+
+def test_an_expired_certificate_stops_deliveries_and_loses_nothing(run: FleetRun) -> None:
+    run.push()
+    run.start_agent()
+    run.await_samples(20)
+    tls = run.served.folder.path / "tls"
+    good = {path: path.read_bytes() for path in (tls / "server.pem", tls / "server.key")}
+    for path in good:
+        path.unlink()
+    with patch.object(issuing, "VALIDITY", timedelta(minutes=-1)):
+        assert Authority(tls).server_pair(["127.0.0.1"])
+    run.served.stop()  # `fleet serve` would renew it
+    nats = run.served.folder.nats
+    command = [program("nats-server"), "-c", CONFIGURATION]
+    with subprocess.Popen(command, cwd=nats) as server:
+        until(lambda: "certificate has expired" in run.log(OFFICE), lambda: run.log(OFFICE))
+        until(lambda: run.waiting() > 0, lambda: run.log(OFFICE))
+        server.terminate()
+    for path, content in good.items():
+        path.write_bytes(content)
+    run.served.start()
+    until(lambda: "the bus is back" in run.log(OFFICE), lambda: run.log(OFFICE))
+    run.start_collector()
+    run.end_agents()
+    run.await_drained()
+    run.accounts_for_all()
 
 
 def test_without_a_server_an_agent_goes_on_with_the_plan_it_had(run: FleetRun) -> None:
