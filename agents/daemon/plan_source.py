@@ -9,7 +9,7 @@ signature, and the policy of the host holds all the same.
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pathbudget.agents.plans.from_campaign import agent_plans
 from pathbudget.agents.plans.keys import read_trusted
@@ -18,11 +18,9 @@ from pathbudget.agents.plans.plan import LARGEST_PLAN, AgentPlan
 from pathbudget.agents.plans.policy import Policy
 from pathbudget.agents.plans.refusal import PlanRefusedError, RefusalReason
 from pathbudget.agents.plans.signing import admit, digest, opened
+from pathbudget.agents.plans.trusted import PublicKey
 from pathbudget.probes.errors import ConfigError, Fault, PathbudgetError
 from pathbudget.probes.table import probe_table
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 MEMORY = "plan.json"
 WITHOUT_END_NS = 100 * 365 * 86_400_000_000_000
@@ -55,7 +53,7 @@ class Admission:
         state: Path,
         *,
         agent: str,
-        keys: "Callable[[], Mapping[str, Ed25519PublicKey]]",
+        keys: Callable[[], Mapping[str, PublicKey]],
         now_unix_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._memory = state / MEMORY
@@ -155,7 +153,7 @@ class PlanFile:
             problem = f"cannot be read: {error.strerror}"
             raise ConfigError([Fault(str(self.path), "", problem, "a plan")]) from None
 
-    def _trusted(self) -> "Mapping[str, Ed25519PublicKey]":
+    def _trusted(self) -> Mapping[str, PublicKey]:
         if self._trust is None:
             fault = Fault(str(self.path), "", "is a signed plan", "--trust with public keys")
             raise ConfigError([fault])

@@ -13,10 +13,10 @@ from pathbudget.agents.fleet.files import fault
 from pathbudget.agents.plans.plan import LARGEST_PLAN, AgentPlan
 from pathbudget.agents.plans.refusal import PlanRefusedError
 from pathbudget.agents.plans.signing import Envelope, opened
+from pathbudget.agents.plans.trusted import PublicKey
 from pathbudget.probes.errors import BusError
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from nats.js import JetStreamContext
 
 STREAM = f"KV_{PLANS}"
@@ -32,7 +32,7 @@ class SignedPlan(msgspec.Struct, frozen=True):
     plan: AgentPlan
 
 
-def read_signed(path: Path, keys: Mapping[str, "Ed25519PublicKey"] | None) -> SignedPlan:
+def read_signed(path: Path, keys: Mapping[str, PublicKey] | None) -> SignedPlan:
     """The plan in a file; with `keys`, only if one of them has signed it. Raises ConfigError."""
     try:
         with path.open("rb") as file:

@@ -192,7 +192,7 @@ def _envelope(values: Mapping[str, Any]) -> Measurement:
 
 
 def _wanted(table: pa.Table, wish: Wanted, repeated: Sequence[int]) -> npt.NDArray[np.bool_]:
-    kept = table.column("probe").to_numpy() != AGENT
+    kept: npt.NDArray[np.bool_] = table.column("probe").to_numpy() != AGENT
     if wish.campaign is not None:
         kept &= table.column("campaign").to_numpy() == wish.campaign
     started = _filled(table.column("started_unix_ns").combine_chunks(), 0)

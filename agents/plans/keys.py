@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pathbudget.agents.extras import require
+from pathbudget.agents.plans.trusted import PublicKey, from_pem
 from pathbudget.probes.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _BLOCK = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----", r
 _EXPECTED = "an Ed25519 key of `pathbudget plan keygen`"
 
 
-def key_id(key: "Ed25519PublicKey") -> str:
+def key_id(key: PublicKey) -> str:
     """Sixteen hex digits that name a key: of the SHA-256 of its 32 bytes."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
 
@@ -71,28 +72,25 @@ def read_private(path: Path) -> "Ed25519PrivateKey":
     return key
 
 
-def read_trusted(path: Path) -> Mapping[str, "Ed25519PublicKey"]:
+def read_trusted(path: Path) -> Mapping[str, PublicKey]:
     """All public keys of a file by their ids. Raises ConfigError for a file without one."""
     return _trusted(_content(path), path)
 
 
-def trusted_of(text: str, where: str) -> Mapping[str, "Ed25519PublicKey"]:
+def trusted_of(text: str, where: str) -> Mapping[str, PublicKey]:
     """The same of PEM blocks in a text, which is part of `where`."""
     return _trusted(text.encode(), Path(where))
 
 
-def _trusted(content: bytes, path: Path) -> Mapping[str, "Ed25519PublicKey"]:
-    require("fleet", "cryptography")
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    found: dict[str, Ed25519PublicKey] = {}
+def _trusted(content: bytes, path: Path) -> Mapping[str, PublicKey]:
+    require("fleet", "nacl", "cryptography")
+    found: dict[str, PublicKey] = {}
     for number, block in enumerate(_BLOCK.findall(content), 1):
         try:
-            key = serialization.load_pem_public_key(block)
+            key = from_pem(block)
         except ValueError:
             raise _fault(path, f"key {number} cannot be read", _EXPECTED) from None
-        if not isinstance(key, Ed25519PublicKey):
+        if key is None:
             raise _fault(path, f"key {number} is of another kind", _EXPECTED)
         found[key_id(key)] = key
     if not found:

@@ -15,12 +15,10 @@ from pathbudget.agents.plans.keys import key_id
 from pathbudget.agents.plans.plan import AGENT_NAME, LARGEST_PLAN, AgentPlan
 from pathbudget.agents.plans.policy import Policy
 from pathbudget.agents.plans.refusal import PlanRefusedError, RefusalReason
+from pathbudget.agents.plans.trusted import PublicKey, is_signature
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 CONTEXT = b"pathbudget agent plan 1\0"
 """What keeps a signature of ours from being one of something else under the same key."""
@@ -38,8 +36,12 @@ class Envelope(msgspec.Struct, frozen=True):
 
 def sign(plan: AgentPlan, private_key: "Ed25519PrivateKey") -> bytes:
     """The envelope of a plan."""
-    payload = msgspec.json.encode(plan)
-    signature = private_key.sign(CONTEXT + payload)
+    return sign_bytes(msgspec.json.encode(plan), private_key, CONTEXT)
+
+
+def sign_bytes(payload: bytes, private_key: "Ed25519PrivateKey", context: bytes) -> bytes:
+    """The envelope of something. `context` says what it is, and ends with a zero byte."""
+    signature = private_key.sign(context + payload)
     return msgspec.json.encode(Envelope(payload, key_id(private_key.public_key()), signature))
 
 
@@ -48,10 +50,18 @@ def digest(envelope: bytes) -> str:
     return hashlib.sha256(envelope).hexdigest()
 
 
-def opened(envelope: bytes, keys: Mapping[str, "Ed25519PublicKey"]) -> AgentPlan:
+def opened(envelope: bytes, keys: Mapping[str, PublicKey]) -> AgentPlan:
     """The plan of an envelope that one of `keys` has signed. Raises PlanRefusedError."""
-    from cryptography.exceptions import InvalidSignature
+    payload = verified(envelope, keys, CONTEXT)
+    try:
+        return msgspec.json.decode(payload, type=AgentPlan)
+    except (msgspec.DecodeError, RecursionError) as error:
+        text = f"signed, but not a plan that this version knows: {error}"
+        raise _refused(RefusalReason.UNREADABLE, text) from None
 
+
+def verified(envelope: bytes, keys: Mapping[str, PublicKey], context: bytes) -> bytes:
+    """The bytes that one of `keys` has signed as what `context` says. Raises PlanRefusedError."""
     parts = _parts(envelope)
     if not parts.signature:
         raise _refused(RefusalReason.UNSIGNED, "it has no signature")
@@ -59,22 +69,16 @@ def opened(envelope: bytes, keys: Mapping[str, "Ed25519PublicKey"]) -> AgentPlan
     if key is None:
         text = f"signed by {parts.key[:32]!r}, which is no key that is trusted here"
         raise _refused(RefusalReason.UNKNOWN_KEY, text)
-    try:
-        key.verify(parts.signature, CONTEXT + parts.plan)
-    except InvalidSignature:
+    if not is_signature(parts.signature, key, context + parts.plan):
         text = f"the signature is not one of key {parts.key} over this plan"
-        raise _refused(RefusalReason.WRONG_SIGNATURE, text) from None
-    try:
-        return msgspec.json.decode(parts.plan, type=AgentPlan)
-    except (msgspec.DecodeError, RecursionError) as error:
-        text = f"signed, but not a plan that this version knows: {error}"
-        raise _refused(RefusalReason.UNREADABLE, text) from None
+        raise _refused(RefusalReason.WRONG_SIGNATURE, text)
+    return parts.plan
 
 
 def admit(
     envelope: bytes,
     *,
-    keys: Mapping[str, "Ed25519PublicKey"],
+    keys: Mapping[str, PublicKey],
     agent: str,
     now_unix_ns: int,
     last_serial: int | None,
@@ -87,6 +91,27 @@ def admit(
     is the same one on another envelope; the very same envelope is taken again (after a restart).
     """
     plan = opened(envelope, keys)
+    check(
+        plan,
+        agent=agent,
+        now_unix_ns=now_unix_ns,
+        last_serial=last_serial,
+        taken_again=plan.serial == last_serial and last_digest == digest(envelope),
+        policy=policy,
+    )
+    return plan
+
+
+def check(
+    plan: AgentPlan,
+    *,
+    agent: str,
+    now_unix_ns: int,
+    last_serial: int | None,
+    taken_again: bool,
+    policy: Policy,
+) -> None:
+    """Whether this agent is to carry out a plan whose signature holds. Raises PlanRefusedError."""
     if plan.agent != agent:
         text = f"it is for agent {plan.agent[:64]!r}, this is {agent}"
         raise _refused(RefusalReason.OTHER_AGENT, text)
@@ -99,15 +124,11 @@ def admit(
         ahead = (plan.issued_unix_ns - now_unix_ns) // 1_000_000_000
         text = f"issued {ahead} s after the clock of this host: one of the two clocks is wrong"
         raise _refused(RefusalReason.NOT_YET, text)
-    if last_serial is not None and plan.serial <= last_serial:
-        again = plan.serial == last_serial and last_digest == digest(envelope)
-        if not again:
-            text = f"serial {plan.serial} after {last_serial}"
-            raise _refused(RefusalReason.REPLAYED, text)
+    if last_serial is not None and plan.serial <= last_serial and not taken_again:
+        raise _refused(RefusalReason.REPLAYED, f"serial {plan.serial} after {last_serial}")
     if refusals := policy.refusals(plan):
         more = f", and {len(refusals) - 1} more" if len(refusals) > 1 else ""
         raise _refused(RefusalReason.OUT_OF_POLICY, refusals[0] + more)
-    return plan
 
 
 def _parts(envelope: bytes) -> Envelope:

@@ -12,6 +12,7 @@ PACKAGES = {
     "dns": "dnspython",
     "OpenSSL": "pyopenssl",
     "google": "protobuf",
+    "nacl": "pynacl",
     "nats": "nats-py",
     "prometheus_client": "prometheus-client",
     "opentelemetry": "opentelemetry-proto",
