@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +23,7 @@ from pathbudget.analysis.alerts.shares import (
     share_of,
 )
 from pathbudget.analysis.proportion import clopper_pearson
+from pathbudget.probes.record import ConnectionMode, Failure, FailureKind, Sample, Stage, Transport
 from pathbudget.sites.catalogue import Tier
 
 TIER = Tier(
@@ -157,3 +160,35 @@ def test_windows_hold_what_lies_in_their_slices(events: list[tuple[int, bool]]) 
     assert until == AT + newest // 10 * 10 + 10
     inside = [hit for at, hit in events if newest // 10 - at // 10 < 10]
     assert counts.within(until, 100) == Count(sum(inside), len(inside))
+
+
+def test_uploads_that_were_timed_stand_where_they_are_enough() -> None:
+    tier = replace(TIER, prompt_bytes=4000)
+
+    def rate(uploads: int, failure: Failure | None = None) -> float | None:
+        requests = RequestsOver([tier], HOUR, 25 * SECOND)
+        requests.see(echoes([20.0] * 600))
+        samples = tuple(
+            Sample(i, "upload", AT + i * SECOND, 30_000_000, mode=ConnectionMode.WARM)
+            if failure is None
+            else Sample(i, "upload", AT + i * SECOND, failure=failure, mode=ConnectionMode.WARM)
+            for i in range(uploads)
+        )
+        requests.see(
+            msgspec.structs.replace(
+                echoes([]),
+                id="up",
+                probe="upload",
+                samples=samples,
+                options={"bytes": 4000, "mode": "warm"},
+                transport=Transport.TLS,
+            )
+        )
+        requests.settle(AT + 600 * SECOND)
+        (signal,) = burn_signals(rule(), requests, AT + 600 * SECOND)
+        return signal.numbers["long_burn_rate"]
+
+    assert rate(71) == 0
+    assert rate(72) == pytest.approx(20)
+    assert rate(72, Failure(FailureKind.TIMEOUT, Stage.WAIT)) == pytest.approx(20)
+    assert rate(72, Failure(FailureKind.STATUS, Stage.WAIT)) == 0  # no sink is there
