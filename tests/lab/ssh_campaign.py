@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -113,7 +113,8 @@ def _over_ssh(lab: Lab, folder: Path, killed: Server, down_s: float, result: Res
     with log.open("wb") as stderr:
         words = ["campaign.toml", "--hosts", "hosts.toml", "--store", "ssh", "--realtime", "off"]
         running = lab.spawn("control", [*PATHBUDGET, "run", *words], cwd=folder, stderr=stderr)
-    _until(lambda: log.read_text().count(": measuring\n") == len(REGIONS), running)
+    spool = folder / "ssh" / "spool"
+    _until(lambda: _samples_came(spool, (PULLED, KILLED)), running)
     with _pulled(lab, PULLED):
         result.killed_processes = killed.cut()
         time.sleep(down_s)
@@ -138,6 +139,13 @@ def _pulled(lab: Lab, region: str) -> Generator[None]:
     yield
     for source, destination in ways:
         lab.change(source, destination, before[source, destination])
+
+
+def _samples_came(spool: Path, regions: Sequence[str]) -> bool:
+    """Whether there are samples here of each of them: then they have begun."""
+    numbers = [[name for name, *_ in REGIONS].index(region) for region in regions]
+    copies = [list(spool.glob(f"*-{number:03}-0.jsonl.partial")) for number in numbers]
+    return all(found and b'"in":' in found[0].read_bytes() for found in copies)
 
 
 def _until(holds: Callable[[], bool], running: "subprocess.Popen[bytes]") -> None:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +14,13 @@ SHORTEST_SLACK_MS = 0.1
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Result:
+def result(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Result:
     """Short, for every run of the tests; docs/ssh.md has the figures of a long one."""
     folder = tmp_path_factory.mktemp("ssh-campaign")
     command = [sys.executable, "-m", "tests.lab.ssh_campaign", str(folder), "6", "100", "3"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=request.config.rootpath, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return Result(**json.loads((folder / "result.json").read_text()))
 
@@ -66,12 +67,12 @@ def slack_of(result: Result) -> float:
 
 def test_the_test_of_two_samples_finds_what_is_more_than_the_slack() -> None:
     rng = np.random.default_rng(1)
-    one, other = rng.exponential(0.5, 180) + 20, rng.exponential(0.5, 180) + 20
+    one, other = rng.exponential(0.5, 60) + 20, rng.exponential(0.5, 60) + 20
     assert p_value(list(one), list(other)) > 0.01
     assert p_value(list(one + 0.1), list(other), 0.1) > 0.01
-    assert p_value(list(one + 0.4), list(other), 0.1) < LEVEL / 30
-    assert p_value(list(one - 0.4), list(other), 0.1) < LEVEL / 30
-    assert p_value(list(one * 1.0), list(other * 3 - 40), 0.1) < LEVEL / 30
+    assert p_value(list(one + 0.6), list(other), 0.1) < LEVEL / 30
+    assert p_value(list(one - 0.6), list(other), 0.1) < LEVEL / 30
+    assert p_value(list(one), list(other * 5 - 80), 0.1) < LEVEL / 30
 
 
 def test_holm_rejects_in_order_and_stops() -> None:
