@@ -6,9 +6,10 @@
 
 ICMP, TCP connects and STAMP, a third each, to addresses of loopback: the kernel answers the echo
 requests, `pathbudget reflector` the STAMP packets, a listener of this program the connects. Every
-agent is a process of its own and they run one after the other, the peer last. `spool`: results are
-taken from the spool and acknowledged at once; `bus`: they go over TLS to a nats-server of this host
-and its collector, and a signed plan comes from there; `store`: they go into Parquet on this host.
+agent is a process of its own and they run one after the other; the peers are last: an asyncio loop
+that wakes up at that rate and does nothing, and fping. `spool`: results are taken from the spool
+and acknowledged at once; `bus`: they go over TLS to a nats-server of this host and its collector,
+and a signed plan comes from there; `store`: they go into Parquet on this host.
 
 Memory is resident (VmRSS), the largest that was seen in steady state (once a second), with what
 child processes had at that moment; processor time is user + system of the agent and its children,
@@ -16,6 +17,7 @@ after the first minute, in which everything is set up.
 """
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -60,6 +62,14 @@ def run_child(folder: Path) -> None:
         realtime=RealTime.OFF,
     )
     run_agent(wish, SpoolOnly(), lambda text: print(text, file=sys.stderr))
+
+
+async def turn(rate: float) -> None:
+    """Wake up so often and do nothing: below this no program of this kind can be."""
+    due = time.monotonic()
+    while True:
+        due += 1 / rate
+        await asyncio.sleep(due - time.monotonic())
 
 
 def write_plan(folder: Path, series: int, rate: float) -> int:
@@ -230,27 +240,44 @@ def fping(folder: Path, series: int, options: argparse.Namespace) -> Row:
         process.wait(30)
 
 
+def empty_loop(options: argparse.Namespace) -> Row:
+    """An event loop of Python that wakes up at that rate."""
+    command = [sys.executable, __file__, "--empty", "--rate", str(options.rate)]
+    process = subprocess.Popen(command)
+    try:
+        return watch(process, options.minutes * 60)
+    finally:
+        process.kill()
+        process.wait(30)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Memory and processor of an agent.")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--series", type=int, default=500)
     parser.add_argument("--rate", type=float, default=100.0, help="probes per second in all")
-    parser.add_argument("--uplink", action="append", choices=("spool", "bus", "store"))
+    parser.add_argument("--uplink", action="append", choices=("spool", "bus", "store", "none"))
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--empty", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         run_child(Path(options.child))
         return
+    if options.empty:
+        asyncio.run(turn(options.rate))
     print(f"load {Path('/proc/loadavg').read_text().split()[0]} on {os.cpu_count()} cores")
     series = options.series
     with tempfile.TemporaryDirectory() as scratch, answering():
         for uplink in options.uplink or ("spool", "bus", "store"):
+            if uplink == "none":
+                continue
             folder = Path(scratch) / uplink
             folder.mkdir()
             series = write_plan(folder, options.series, options.rate)
             with fleet(folder) if uplink == "bus" else contextlib.nullcontext():
                 found = agent(uplink, folder, series, options)
             print(f"agent, {uplink}:", json.dumps(found))
+        print("an empty asyncio loop:", json.dumps(empty_loop(options)))
         if shutil.which("fping"):
             print("fping:", json.dumps(fping(Path(scratch), series, options)))
 
