@@ -31,6 +31,7 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 IN_CI = os.environ.get("CI") == "true"
 LONGEST = (
     "campaign/test_run_command.py",
+    "watch/test_prometheus.py",
     "report/test_chromium.py",
     "lab/test_lab_life.py",
     "quick/test_check_command.py",

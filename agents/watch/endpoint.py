@@ -8,6 +8,7 @@ by asking. What is no request for `/metrics` gets a short answer, and nothing is
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 import time
 import zlib
@@ -64,7 +65,8 @@ class MetricsEndpoint:
         self._begun.wait(START_S)
         if self._trouble is not None:
             self._thread.join()
-            why = (self._trouble.strerror or str(self._trouble)).lower()
+            number = self._trouble.errno  # the event loop has words of its own for it
+            why = os.strerror(number).lower() if number else str(self._trouble)
             raise WatchError(f"metrics: cannot listen on {self.where}: {why}")
         return self
 

@@ -26,7 +26,10 @@ from pathbudget.agents.watch.host import DROPPED, HOST_METRICS, INFO
 from pathbudget.agents.watch.text import FIXED, delay_family
 from pathbudget.probes.record import Metric
 
-pytestmark = [pytest.mark.needs(name) for name in ("prometheus", "promtool", "nats-server")]
+pytestmark = [
+    *(pytest.mark.needs(name) for name in ("prometheus", "promtool", "nats-server")),
+    pytest.mark.timeout(300),  # of which most is waiting for scrapes and for a piece of results
+]
 PATIENCE_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 CAMPAIGN = """
