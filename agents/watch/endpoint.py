@@ -66,7 +66,9 @@ class MetricsEndpoint:
         if self._trouble is not None:
             self._thread.join()
             number = self._trouble.errno  # the event loop has words of its own for it
-            why = os.strerror(number).lower() if number else str(self._trouble)
+            # those of a resolver are below zero
+            known = os.strerror(number).lower() if number and number > 0 else ""
+            why = known or str(self._trouble)
             raise WatchError(f"metrics: cannot listen on {self.where}: {why}")
         return self
 
