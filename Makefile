@@ -14,7 +14,7 @@ demo: setup-demo  ## measure an emulated internet and write a report
 
 # These hold measurements against the truth: they have the machine to themselves. All others mostly wait, and do it side
 # by side. Which links a trace finds does not hang on time.
-ALONE := tests/demo tests/loopback $(filter-out %_paths.py,$(wildcard tests/lab/test_truth_of_*.py)) tests/lab/test_lab_fidelity.py
+ALONE := tests/demo tests/loopback $(filter-out %_paths.py,$(wildcard tests/lab/test_truth_of_*.py)) tests/lab/test_lab_fidelity.py tests/lab/test_ssh_campaign.py
 
 test: setup  ## all tests; the lab tests need namespaces
 	@sh .ci/system-packages

@@ -41,6 +41,7 @@ LONGEST = (
     "importers/test_atlas_fuzz.py",
     "fleet/test_newcomer.py",
     "fleet/test_agent_under_attack.py",
+    "ssh/test_ssh_run.py",
 )
 """Files that take longest. They begin first, so that no worker is left alone with one of them."""
 STAMPS_WITHIN_SECONDS = 20.0
