@@ -11,6 +11,8 @@ from pathbudget.agents.daemon.status import AgentStatus
 from pathbudget.probes.errors import BusError
 
 EVERY_S = 10.0
+LONGEST_S = 5.0
+"""For one: a client whose connection was cut may wait for room that never comes."""
 
 
 class Heartbeat:
@@ -37,7 +39,8 @@ class Heartbeat:
 
         try:
             named = msgspec.structs.replace(status, agent=self._agent)  # it may have no plan yet
-            await client.publish(self._subject, msgspec.json.encode(named))
-            await client.flush(timeout=2)
+            async with asyncio.timeout(LONGEST_S):
+                await client.publish(self._subject, msgspec.json.encode(named))
+                await client.flush(timeout=2)
         except (Error, TimeoutError, OSError):
             return  # the link says that it is broken

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 WAIT_S = 10.0
+LONGEST_S = 30.0
+"""For one message: a client whose connection was cut may wait for room that never comes."""
 AT_ONCE = 100
 """Messages on their way at one time: one after the other would each wait for the disk."""
 AT_ONCE_OCTETS = 8 << 20
@@ -56,16 +58,17 @@ class BusUplink:
         return acknowledged
 
     async def _publish(self, stream: "JetStreamContext", entry: Entry, data: bytes) -> None:
-        await stream.publish(
-            self._subject,
-            data,
-            stream=RESULTS_STREAM,
-            headers={
-                MESSAGE_ID: entry.id,
-                ENCODING: DEFLATE,
-                SAMPLES: str(entry.samples),
-            },
-        )
+        async with asyncio.timeout(LONGEST_S):
+            await stream.publish(
+                self._subject,
+                data,
+                stream=RESULTS_STREAM,
+                headers={
+                    MESSAGE_ID: entry.id,
+                    ENCODING: DEFLATE,
+                    SAMPLES: str(entry.samples),
+                },
+            )
 
 
 def _groups(entries: Sequence[Entry]) -> list[list[tuple[Entry, bytes]]]:

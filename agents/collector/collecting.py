@@ -31,6 +31,8 @@ FETCH_S = 1.0
 AT_ONCE = 500
 WORKING_S = ACK_WAIT_S / 4
 """So often the bus is told that a batch is still being written."""
+LONGEST_ANSWER_S = 20.0
+"""A client whose connection was cut may wait for room that never comes."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -234,11 +236,12 @@ async def _answer(messages: Sequence["Msg"], word: str) -> None:
     """An answer that is lost is harmless: the message comes again, and its id is known."""
     from nats.errors import Error
 
-    for message in messages:
-        try:
-            await getattr(message, word)()
-        except (Error, OSError):
-            return
+    try:
+        async with asyncio.timeout(LONGEST_ANSWER_S):
+            for message in messages:
+                await getattr(message, word)()
+    except (Error, OSError, TimeoutError):
+        return
 
 
 def _seen(task: "asyncio.Future[None]") -> None:
