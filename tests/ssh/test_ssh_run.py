@@ -112,6 +112,21 @@ def test_hosts_without_a_python_that_is_new_enough_say_so(folder: Folder) -> Non
     assert "pip install msgspec==" in done.stderr
 
 
+def test_one_host_that_is_away_keeps_all_from_sending_and_leaves_nothing(folder: Folder) -> None:
+    here = folder.server()
+    gone = folder.server("gone")
+    gone.down()
+    folder.campaign("one", "two")
+    remote = folder.path / "remote"
+    folder.hosts(host_table(here, "one", remote), host_table(gone, "two", folder.path / "other"))
+    done = folder.run()
+    assert done.returncode == 5
+    assert f"two: 127.0.0.1:{gone.port}: cannot be reached" in done.stderr
+    assert "one: measuring" not in done.stderr
+    assert folder.runs() == []
+    assert list((folder.path / "store" / "spool").iterdir()) == []
+
+
 def test_a_vantage_without_a_host_is_a_fault_of_the_file(folder: Folder) -> None:
     folder.one_host()
     folder.campaign("one", "two")
