@@ -26,12 +26,15 @@ def _lift_schedule(raw: Raw) -> Raw:
 def _as_it_is(raw: Raw) -> Raw:
     """Only fields that may be absent came in.
 
-    2 -> 3: stamps, flow, error, direction. 3 -> 4: transport, part, notes. 4 -> 5: words for agents.
+    2 -> 3: stamps, flow, error, direction. 3 -> 4: transport, part, notes. 4 -> 5: agents' words.
     """
     return raw
 
 
-STEPS: Mapping[int, Callable[[Raw], Raw]] = {1: _lift_schedule, 2: _as_it_is, 3: _as_it_is, 4: _as_it_is}
+STEPS: Mapping[int, Callable[[Raw], Raw]] = {
+    1: _lift_schedule,
+    **dict.fromkeys((2, 3, 4), _as_it_is),
+}
 """Key: the version that the step starts from."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from tests.faults.one_agent import plan_of
 from tests.fleet.conftest import Served, until
 
@@ -22,7 +23,7 @@ from pathbudget.agents.plans.keys import read_private
 from pathbudget.agents.plans.signing import sign
 from pathbudget.agents.store.parquet import Store
 from pathbudget.probes.agent_health import AGENT as HEALTH
-from pathbudget.probes.record import Measurement
+from pathbudget.probes.record import Measurement, Vantage
 
 PATIENCE_S = 60.0
 POLICY = 'allowed_networks = ["127.0.0.0/8"]\n'
@@ -45,8 +46,7 @@ class FleetRun:
     ) -> None:
         """Sign a plan of echo requests to loopback and bring it to the bus."""
         plan = plan_of(interval_ns, roll_ns=1_000_000_000, serial=serial or time.time_ns() // 1000)
-        vantage = type(plan.vantage)(agent, "here")
-        named = type(plan)(**{**_fields(plan), "agent": agent, "vantage": vantage})
+        named = msgspec.structs.replace(plan, agent=agent, vantage=Vantage(agent, "here"))
         key = read_private(self.served.folder.path.with_name("operator"))
         asyncio.run(
             push(self.served.login(OPERATOR), [looked_into(sign(named, key))], lambda _: None)
@@ -110,6 +110,7 @@ class FleetRun:
         """As a service manager does. What the bus did not take at the end is in the spool, and goes
         with the next life.
         """
+        left: list[str] = []
         for _ in range(5):
             for process in self.agents.values():
                 process.send_signal(signal.SIGTERM)
@@ -179,7 +180,3 @@ class FleetRun:
         for process in [*self.agents.values(), *self.collectors]:
             process.kill()
             process.wait(PATIENCE_S)
-
-
-def _fields(plan: Any) -> dict[str, Any]:
-    return {name: getattr(plan, name) for name in plan.__struct_fields__}

@@ -100,7 +100,7 @@ def test_the_flow_of_an_open_icmp_probe_is_known(family: AddressFamily) -> None:
     probe.open(1)
     used = book.flow("icmp", family, here, there, 0)
     flow = session.flows.of(there, 0)
-    message, _ = session._build(flow.identifier, flow.checksum, 12_345)
+    message = session._build(flow.identifier, flow.checksum, 12_345)
     if not v4:  # what the kernel does
         pseudo = pseudo_sum(here, there, ICMPV6) + len(message)
         filled = checksum(pseudo.to_bytes(4, "big") + message)
