@@ -39,6 +39,8 @@ LONGEST = (
     "cli/test_standard_streams.py",
     "importers/test_atlas_files.py",
     "importers/test_atlas_fuzz.py",
+    "collector/test_collector_faults.py",
+    "collector/test_collector_process.py",
     "fleet/test_newcomer.py",
     "fleet/test_agent_under_attack.py",
     "ssh/test_ssh_run.py",
