@@ -9,6 +9,7 @@ pulled for a time, and all connections of the second are killed. Leaves ``result
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -206,6 +207,7 @@ def _write_campaign(
 def main(folder: str, duration_s: str, interval_ms: str, down_s: str) -> None:
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
+    os.environ["XDG_CACHE_HOME"] = str(where / "cache")  # of bundles
     result = measure(where, float(duration_s), float(interval_ms), float(down_s))
     (where / "result.json").write_text(json.dumps(asdict(result)))
 

@@ -129,6 +129,14 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def bundles_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Bundles that are made here are kept out of the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
     target = Server(tmp_path / "target", "127.0.0.1", free_port(), make_key(tmp_path / "nobody"))
