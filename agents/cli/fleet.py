@@ -5,7 +5,13 @@ import importlib.util
 
 import typer
 
-MODULES: tuple[str, ...] = ("fleet_server", "fleet_members", "fleet_plans", "fleet_hosts")
+MODULES: tuple[str, ...] = (
+    "fleet_server",
+    "fleet_members",
+    "fleet_plans",
+    "fleet_probe",
+    "fleet_hosts",
+)
 """Modules of this folder in the order of the help; each has ``register(group)``."""
 
 

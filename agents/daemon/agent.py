@@ -133,6 +133,15 @@ class Agent:
         return self._plan
 
     @property
+    def around(self) -> Surroundings:
+        """What plans are carried out with."""
+        return self._around
+
+    def add_octets(self, octets: int) -> None:
+        """Count what was sent beside the plan to the bytes of today."""
+        self._today.add(octets)
+
+    @property
     def trouble(self) -> str:
         """Why results cannot be handed on or kept; empty when they can."""
         pieces = "" if self._now is None else self._now.pieces.trouble

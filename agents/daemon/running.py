@@ -68,6 +68,10 @@ class Companion(Protocol):
         """Where plans come from."""
         ...
 
+    def attach(self, agent: Agent) -> None:
+        """Requests of operators are for this one; before `run`."""
+        ...
+
     async def run(self, status: Callable[[], AgentStatus]) -> None:
         """Beside the agent, for ever."""
         ...
@@ -167,6 +171,8 @@ class _Running:
             rng=rng,
         )
         self._reload = asyncio.Event()
+        if fleet is not None:
+            fleet.attach(self._agent)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -17,6 +17,8 @@ class RefusalReason(StrEnum):
     NOT_YET = "not_yet"
     REPLAYED = "replayed"
     OUT_OF_POLICY = "out_of_policy"
+    BUSY = "busy"
+    """Of a request alone: another one is being carried out."""
 
 
 class PlanRefusedError(PathbudgetError):
