@@ -54,6 +54,9 @@ NOTES = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOTES] = []
+    # A shell that runs something in the background has it ignore Ctrl-C, and what that starts, too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and our messages are wrapped by it
 
 

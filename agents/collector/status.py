@@ -1,11 +1,10 @@
 """How a collector fares, as a file in its store's folder: for people and for Prometheus."""
 
-import contextlib
 from pathlib import Path
 
 import msgspec
 
-from pathbudget.probes.errors import StoreError
+from pathbudget.agents import status_file
 
 STATUS = "collector.json"
 
@@ -35,18 +34,10 @@ class CollectorStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def write_status(path: Path, status: CollectorStatus) -> None:
-    """Whole or not at all, without waiting for the disk. A disk that is full keeps the old one."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with contextlib.suppress(OSError):
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(status), indent=1) + b"\n")
-        temporary.replace(path)
+    """See `status_file.write`."""
+    status_file.write(path, status)
 
 
 def read_status(path: Path) -> CollectorStatus:
-    """Raises StoreError where there is none, or it is none of this version."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=CollectorStatus)
-    except OSError as error:
-        raise StoreError(f"{path}: no status of a collector: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise StoreError(f"{path}: no status of a collector of this version: {error}") from None
+    """Raises StoreError."""
+    return status_file.read(path, CollectorStatus, "a collector")

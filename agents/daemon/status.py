@@ -1,16 +1,15 @@
 """How an agent fares, as a file beside its spool: what `pathbudget status` prints."""
 
-import contextlib
 import time
 from pathlib import Path
 
 import msgspec
 
+from pathbudget.agents import status_file
 from pathbudget.agents.daemon.agent import Agent
 from pathbudget.agents.spool.bounds import Bounds
 from pathbudget.agents.spool.entry import SpoolState
 from pathbudget.agents.version import software_name
-from pathbudget.probes.errors import StoreError
 from pathbudget.probes.record import ClockQuality, NoiseFloor
 
 STATUS = "status.json"
@@ -75,18 +74,10 @@ def status_of(agent: Agent, spool: SpoolState) -> AgentStatus:
 
 
 def write_status(path: Path, status: AgentStatus) -> None:
-    """Whole or not at all, without waiting for the disk. A disk that is full keeps the old one."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with contextlib.suppress(OSError):
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(status), indent=1) + b"\n")
-        temporary.replace(path)
+    """See `status_file.write`."""
+    status_file.write(path, status)
 
 
 def read_status(path: Path) -> AgentStatus:
-    """Raises StoreError where there is none, or it is none of this version."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=AgentStatus)
-    except OSError as error:
-        raise StoreError(f"{path}: no status of an agent: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise StoreError(f"{path}: no status of an agent of this version: {error}") from None
+    """Raises StoreError."""
+    return status_file.read(path, AgentStatus, "an agent")
