@@ -16,6 +16,8 @@ from pathbudget.agents.daemon.store_uplink import WRITER, StoreUplink
 from pathbudget.agents.spool.entry import Entry
 from pathbudget.agents.spool.spool import Spool
 from pathbudget.agents.store.journal import Journal
+from pathbudget.agents.store.layout import Layout
+from pathbudget.agents.store.locks import exclusive
 from pathbudget.agents.store.parquet import Store
 from pathbudget.probes.codec import decode_line
 from pathbudget.probes.errors import StoreError
@@ -146,11 +148,14 @@ def test_a_writer_of_tables_that_dies_costs_nothing(tmp_path: Path) -> None:
     async def deliver() -> None:
         uplink = StoreUplink(tmp_path / "store")
         delivery = Delivery(spool, uplink, random.Random(1))
-        sending = asyncio.create_task(delivery.once())
-        await asyncio.to_thread(until, writers)
-        for one in writers():
-            os.kill(one, signal.SIGKILL)
-        assert not await sending
+        layout = Layout(tmp_path / "store")
+        layout.create()
+        with exclusive(layout.writer_lock):  # or it might be done before it is killed
+            sending = asyncio.create_task(delivery.once())
+            await asyncio.to_thread(until, writers)
+            for one in writers():
+                os.kill(one, signal.SIGKILL)
+            assert not await sending
         assert "the writer of tables" in delivery.trouble
         assert await delivery.once()
         uplink.close()
