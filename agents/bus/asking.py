@@ -1,6 +1,6 @@
 """Probes at once, by request and reply: the agent's end, and the operator's.
 
-The answer is one message (`users.ANSWER_WITHIN`): a line of JSON that says whether the request was
+The answer is one message: a line of JSON that says whether the request was
 carried out, then a line for each measurement, deflated.
 """
 

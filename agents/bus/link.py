@@ -23,7 +23,10 @@ Greeting = Callable[["Client"], Awaitable[None]]
 
 
 class Link:
-    """Call `run` once, in a task. `client` is the connection while there is one."""
+    """Call `run` once, in a task. `client` is the connection while there is one.
+
+    Greetings may come twice with one connection: those before one that failed are tried again, too.
+    """
 
     def __init__(
         self, login: Login, say: Callable[[str], None], greetings: tuple[Greeting, ...] = ()
@@ -71,15 +74,16 @@ class Link:
         """Greet after each break, until the connection has ended for good."""
         greeted = -1
         while not client.is_closed:
-            if client.is_connected and greeted != client.stats["reconnects"]:
-                greeted = client.stats["reconnects"]
-                await self._greeted(client)
+            times = client.stats["reconnects"]
+            if client.is_connected and greeted != times and await self._greeted(client):
+                greeted = times
             await asyncio.sleep(LOOK_EVERY_S)
         self._client = None
         self._note("the bus has ended this connection for good")
         await asyncio.sleep(LONGEST_PAUSE_S)
 
-    async def _greeted(self, client: "Client") -> None:
+    async def _greeted(self, client: "Client") -> bool:
+        """Whether all greetings went well; else they are tried again."""
         from nats.errors import Error
         from nats.js.errors import Error as StreamError
 
@@ -88,8 +92,9 @@ class Link:
                 await greeting(client)
         except (Error, StreamError, TimeoutError) as error:
             self._note(f"bus: {str(error) or type(error).__name__}")
-        else:
-            self.trouble = ""
+            return False
+        self.trouble = ""
+        return True
 
     def _note(self, trouble: str) -> None:
         if trouble != self.trouble:

@@ -1,4 +1,4 @@
-"""`pathbudget agent PLAN`: measure for months; `pathbudget status`: how it fares."""
+"""`pathbudget agent`: measure for months what a plan says, of a file or of a fleet."""
 
 from pathlib import Path
 from typing import Annotated

@@ -44,6 +44,16 @@ class Batch:
         self.measurements.append(found)
         self.octets += len(message.data)
 
+    def singly(self) -> "list[Batch]":
+        """Each message by itself."""
+        pairs = zip(self.messages, self.measurements, strict=True)
+        return [Batch([message], [measurement]) for message, measurement in pairs]
+
+    def drop(self, message: "Msg") -> None:
+        """Leave it out, and what was in it."""
+        place = next(n for n, one in enumerate(self.messages) if one is message)
+        del self.messages[place], self.measurements[place]
+
     def room(self) -> int:
         """How many more messages it takes."""
         return MOST_MESSAGES - len(self.messages)

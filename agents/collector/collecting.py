@@ -179,9 +179,7 @@ class Collector:
         self._oldest_unix_ns = batch.oldest_unix_ns
         while True:
             try:
-                await self._written(batch)
-            except RecordError:
-                await self._one_by_one(batch)
+                await self._write(batch)
             except StoreError as error:
                 failures += 1
                 self._note(str(error))
@@ -193,18 +191,20 @@ class Collector:
         self._trouble, self._oldest_unix_ns = "", None
         await _answer(batch.messages, "ack")
 
-    async def _one_by_one(self, batch: Batch) -> None:
-        """Something in it no table can hold: find out what, and write the rest."""
-        messages, measurements = batch.messages, batch.measurements
-        batch.messages, batch.measurements = [], []
-        for message, measurement in zip(messages, measurements, strict=True):
-            one = Batch([message], [measurement])
-            try:
-                await self._written(one)
-            except RecordError as error:
-                self._reject(message, Fault.UNSTORABLE, str(error))
-            else:
-                batch.messages.append(message)
+    async def _write(self, batch: Batch) -> None:
+        """Where something in it no table can hold: find out what, and write the rest.
+
+        Raises StoreError; what was written or rejected by then is known the next time.
+        """
+        try:
+            await self._written(batch)
+        except RecordError:
+            for one in batch.singly():
+                try:
+                    await self._written(one)
+                except RecordError as error:
+                    batch.drop(one.messages[0])
+                    self._reject(one.messages[0], Fault.UNSTORABLE, str(error))
 
     async def _written(self, batch: Batch) -> None:
         writing = asyncio.create_task(asyncio.to_thread(self._store.write, batch.measurements))
