@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.duration_option import duration_within
+from pathbudget.agents.cli.exits import ExitCode, reports_errors, tell
 from pathbudget.agents.cli.metrics_option import metrics_address
 from pathbudget.agents.spool.bounds import Bounds, DropPolicy
 from pathbudget.probes.scheduling import RealTime
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathbudget.agents.daemon.running import Companion
 
 MODULE = "pathbudget.agents.cli.agent_process"
+SHORTEST_AGE_NS, LONGEST_AGE_NS = 60_000_000_000, 100 * 365 * 86_400_000_000_000
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
@@ -58,13 +60,15 @@ def carry_out(options: AgentOptions) -> None:
     """Run the agent until it is stopped."""
     from pathbudget.agents.daemon.running import AgentWish, run_agent
 
+    limits = SHORTEST_AGE_NS, LONGEST_AGE_NS
+    age_ns = duration_within(options.spool_age, "--spool-age", *limits)
     wish = AgentWish(
         plan=_path(options.plan),
         state=Path(options.state),
         agent=options.agent,
         trust=_path(options.trust),
         policy=_path(options.policy),
-        bounds=Bounds(options.spool_bytes, _age_ns(options.spool_age), options.drop),
+        bounds=Bounds(options.spool_bytes, age_ns, options.drop),
         realtime=options.realtime,
         metrics=metrics_address(options.metrics),
     )
@@ -97,18 +101,6 @@ def _member(login: Path, state: Path) -> "Companion":
 
 def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
-
-
-def _age_ns(text: str) -> int:
-    from pathbudget.agents.units import parse_duration_ns
-
-    try:
-        value = parse_duration_ns(text)
-    except ValueError as error:
-        raise fail(f"--spool-age: {error}", ExitCode.USAGE) from None
-    if value < 60_000_000_000:
-        raise fail(f"--spool-age: {text} is less than 1m", ExitCode.USAGE)
-    return value
 
 
 def main() -> None:

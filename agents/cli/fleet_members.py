@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from pathbudget.agents.cli.duration_option import duration_within
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors, tell
 from pathbudget.agents.cli.fleet_server import FOLDER
 from pathbudget.agents.cli.plan import Format
 
-LONGEST_NS = 30 * 86_400_000_000_000
+SHORTEST_NS, LONGEST_NS = 1_000_000, 30 * 86_400_000_000_000
 AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Its name.")]
 TicketArgument = Annotated[Path, typer.Argument(metavar="INVITATION", help="A file of `invite`.")]
 FolderOption = Annotated[Path, typer.Option("--folder", help="Folder of `fleet serve`.")]
@@ -62,7 +63,7 @@ def invite(
         raise fail(f"{agent[:80]!r} cannot be the name of an agent; {NAME_RULE}", ExitCode.USAGE)
     if path.exists():
         raise fail(f"{path} is there already: remove it, or name another --out", ExitCode.USAGE)
-    lifetime = _lifetime(expires_in)
+    lifetime = duration_within(expires_in, "--expires-in", SHORTEST_NS, LONGEST_NS)
     fleet.settings()
     if trust is not None:
         fleet.trust(trust)
@@ -138,15 +139,3 @@ def agents(folder: FolderOption = FOLDER, format: FormatOption = Format.TABLE) -
         when = one.enrolled_unix_ns or one.revoked_unix_ns
         day = "" if when is None else time.strftime("%Y-%m-%d", time.gmtime(when // 10**9))
         typer.echo(f"{one.name:<{width}}  {one.state(now):<28}  {day:<10}  {one.key}".rstrip())
-
-
-def _lifetime(text: str) -> int:
-    from pathbudget.agents.units import parse_duration_ns
-
-    try:
-        value = parse_duration_ns(text)
-    except ValueError as error:
-        raise fail(f"--expires-in: {error}", ExitCode.USAGE) from None
-    if not 0 < value <= LONGEST_NS:
-        raise fail(f"--expires-in: {text} is out of range; up to 30d is right", ExitCode.USAGE)
-    return value

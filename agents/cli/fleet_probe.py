@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathbudget.agents.cli.exits import COMMAND_LINE, ExitCode, fail, reports_errors, tell
+from pathbudget.agents.cli.duration_option import duration_within
+from pathbudget.agents.cli.exits import ExitCode, reports_errors, tell
 from pathbudget.agents.cli.fleet_plans import LOGIN, LoginOption
 from pathbudget.agents.cli.plan import Format, PrivateOption
 
 if TYPE_CHECKING:
     from pathbudget.agents.plans.request import ProbeRequest
     from pathbudget.probes.record import Measurement
+
+SHORTEST_NS = 1_000_000
 
 AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Which agent.")]
 CampaignArgument = Annotated[
@@ -57,9 +60,10 @@ def probe(
     from pathbudget.agents.bus.asking import ask
     from pathbudget.agents.bus.login import read_login
     from pathbudget.agents.plans.keys import read_private
-    from pathbudget.agents.plans.request import sign_request
+    from pathbudget.agents.plans.request import LONGEST_NS, sign_request
 
-    wanted = request_of(campaign, agent, _duration_ns(duration))
+    lasts_ns = duration_within(duration, "--duration", SHORTEST_NS, LONGEST_NS)
+    wanted = request_of(campaign, agent, lasts_ns)
     envelope = sign_request(wanted, read_private(key))
     found = asyncio.run(ask(read_login(login), agent, envelope, wanted.duration_ns, tell))
     if store is not None:
@@ -87,19 +91,6 @@ def request_of(campaign: Path, agent: str, duration_ns: int) -> "ProbeRequest":
         raise ConfigError([Fault(str(campaign), "vantage", f"none is called {agent}", expected)])
     # two requests of one ms are two
     return ProbeRequest(msgspec.structs.replace(plans[agent], serial=now), duration_ns)
-
-
-def _duration_ns(text: str) -> int:
-    from pathbudget.agents.plans.request import LONGEST_NS
-    from pathbudget.agents.units import parse_duration_ns
-
-    try:
-        value = parse_duration_ns(text)
-    except ValueError as error:
-        raise fail(f"{COMMAND_LINE}: --duration: {error}", ExitCode.USAGE) from None
-    if not 0 < value <= LONGEST_NS:
-        raise fail(f"--duration: {text} is out of range; up to 60s is right", ExitCode.USAGE)
-    return value
 
 
 def _print(found: "Sequence[Measurement]", form: Format) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathbudget.agents.cli.duration_option import duration_within
 from pathbudget.agents.cli.exits import ExitCode, fail, reports_errors
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def sign(
     from pathbudget.agents.store.disk import replace_file
     from pathbudget.probes.table import probe_table
 
-    lifetime = _duration(expires_in, "--expires-in", 60_000_000_000, LONGEST_NS)
-    rolls = _duration(roll, "--roll", 10_000_000_000, 3_600_000_000_000)
+    lifetime = duration_within(expires_in, "--expires-in", 60_000_000_000, LONGEST_NS)
+    rolls = duration_within(roll, "--roll", 10_000_000_000, 3_600_000_000_000)
     private = read_private(key)
     plans = agent_plans(
         campaign, probe_table(), issued_unix_ns=time.time_ns(), lifetime_ns=lifetime, roll_ns=rolls
@@ -162,19 +163,6 @@ def _lines(plan: "AgentPlan") -> list[str]:
 
 def _day(unix_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_ns // 1_000_000_000))
-
-
-def _duration(text: str, option: str, least: int, most: int) -> int:
-    from pathbudget.agents.units import format_duration, parse_duration_ns
-
-    try:
-        value = parse_duration_ns(text)
-    except ValueError as error:
-        raise fail(f"{option}: {error}", ExitCode.USAGE) from None
-    if not least <= value <= most:
-        limits = f"{format_duration(least)} to {format_duration(most)}"
-        raise fail(f"{option}: {text} is out of range; {limits} is right", ExitCode.USAGE)
-    return value
 
 
 def _bytes(path: Path) -> bytes:
