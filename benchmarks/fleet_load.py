@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.link import Link
 from pathbudget.agents.bus.login import Login, read_login
 from pathbudget.agents.bus.packing import packed
@@ -155,7 +155,7 @@ class Cluster:
         """The server that the results are written by."""
         client = await connect(self.served.folder.login(OPERATOR), lambda _: None)
         found = await client.jetstream().stream_info(RESULTS_STREAM)
-        await client.close()
+        await close(client)
         assert found.cluster is not None
         self.servers[str(found.cluster.leader)].kill()
 

@@ -49,7 +49,7 @@ def of_bus(login: "Login") -> dict[str, Host]:
 
 
 async def _of_bus(login: "Login") -> dict[str, Host]:
-    from pathbudget.agents.bus.connection import connect
+    from pathbudget.agents.bus.connection import close, connect
 
     try:
         async with asyncio.timeout(IN_ALL_S):
@@ -57,7 +57,7 @@ async def _of_bus(login: "Login") -> dict[str, Host]:
             try:
                 return await read_bucket(client)
             finally:
-                await client.close()
+                await close(client)
     except TimeoutError:
         raise BusError(f"no answer within {IN_ALL_S:g} s") from None
 

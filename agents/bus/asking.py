@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login
 from pathbudget.agents.bus.packing import DEFLATE, ENCODING, PackingError, packed, unpacked
 from pathbudget.agents.bus.subjects import ASK, MOST_OCTETS
@@ -121,7 +121,7 @@ async def ask(
     except Error as error:
         raise BusError(f"agent {agent} cannot be asked: {error}") from None
     finally:
-        await client.close()
+        await close(client)
     verdict, measurements = answer_of(found.data)
     if verdict.reason:
         raise BusError(f"agent {agent}: {verdict.text[:500]}")

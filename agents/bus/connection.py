@@ -85,11 +85,23 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
                 error_cb=problem,
             )
     except (Error, OSError, TimeoutError) as error:
-        await client.close()
+        await close(client)
         where, text = ", ".join(login.servers), why or str(error) or type(error).__name__
         raise BusError(f"{where}: {text}") from None
     made = True
     return client
+
+
+async def close(client: "Client") -> None:
+    """End a connection. Where the server cuts it off meanwhile, the client cancels what it waits for
+    itself: that is no cancellation of whoever closes it.
+    """
+    try:
+        await client.close()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login
 from pathbudget.probes.errors import BusError
 
@@ -68,7 +68,7 @@ class Link:
         """Let go; what was handed to the bus is on its way first."""
         client, self._client = self._client, None
         if client is not None and not client.is_closed:
-            await client.close()
+            await close(client)
 
     async def _stay(self, client: "Client") -> None:
         """Greet after each break, until the connection has ended for good."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login, read_login, write_login
 from pathbudget.agents.bus.subjects import ENROL
 from pathbudget.agents.fleet.admission import Answer, Refused, Request
@@ -79,7 +79,7 @@ async def _asked(ticket: Ticket, key: str, say: Callable[[str], None]) -> Answer
         why = str(error) or type(error).__name__
         raise BusError(f"no answer to the enrolment: {why}; try again") from None
     finally:
-        await client.close()
+        await close(client)
 
 
 async def _seen(login: Login, say: Callable[[str], None]) -> None:

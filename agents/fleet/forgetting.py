@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login
 from pathbudget.agents.bus.subjects import (
     PLANS,
@@ -37,4 +37,4 @@ async def forget(login: Login, agent: str, say: Callable[[str], None]) -> int:
         why = str(error) or type(error).__name__
         raise BusError(f"what is left of {agent} cannot be dropped: {why}") from None
     finally:
-        await client.close()
+        await close(client)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login
 from pathbudget.agents.bus.subjects import PLANS, is_agent_name, key_subject
 from pathbudget.agents.fleet.files import fault
@@ -83,7 +83,7 @@ async def push(login: Login, plans: Sequence[SignedPlan], say: Callable[[str], N
     except (Error, TimeoutError) as error:
         raise BusError(f"plans cannot be put: {str(error) or type(error).__name__}") from None
     finally:
-        await client.close()
+        await close(client)
 
 
 async def list_plans(login: Login, say: Callable[[str], None]) -> dict[str, SignedPlan | None]:
@@ -100,7 +100,7 @@ async def list_plans(login: Login, say: Callable[[str], None]) -> dict[str, Sign
     except (Error, TimeoutError) as error:
         raise BusError(f"plans cannot be listed: {str(error) or type(error).__name__}") from None
     finally:
-        await client.close()
+        await close(client)
 
 
 async def _last(stream: "JetStreamContext", agent: str) -> SignedPlan | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.streams import ensure_streams
 from pathbudget.agents.bus.subjects import COLLECTOR, OPERATOR, REGISTRAR
 from pathbudget.agents.daemon.service import Service
@@ -166,7 +166,7 @@ class _Serving:
                 else:
                     return
         finally:
-            await client.close()
+            await close(client)
 
     def _collector(self) -> Child:
         login, store = self._folder.login_file(COLLECTOR), self._folder.store

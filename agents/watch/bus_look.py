@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login
 from pathbudget.agents.bus.subjects import COLLECTORS, PLANS, RESULTS_STREAM, STATUS
 from pathbudget.agents.daemon.status import AgentStatus
@@ -49,7 +49,7 @@ async def look_at_bus(login: Login) -> FleetLook:
         why = said[-1] if said else str(error) or type(error).__name__
         raise BusError(f"the bus does not tell: {why}") from None
     finally:
-        await client.close()
+        await close(client)
     now = time.time_ns()
     agents = [_look(name, heard.get(name), now, ahead_ns) for name in sorted({*heard, *planned})]
     return FleetLook(now, tuple(agents), bus)

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from pathbudget.agents.bus.connection import connect
+from pathbudget.agents.bus.connection import close, connect
 from pathbudget.agents.bus.login import Login, read_login
 from pathbudget.agents.cli.main import application
 from pathbudget.agents.fleet.enrolment import enrol
@@ -187,7 +187,7 @@ async def entered(login: Login) -> AsyncGenerator[Guest]:
     try:
         yield guest
     finally:
-        await guest.client.close()
+        await close(guest.client)
 
 
 def with_seed(login: Login, seed: str) -> Login:
