@@ -93,8 +93,8 @@ async def connect(login: Login, say: Callable[[str], None]) -> "Client":
 
 
 async def close(client: "Client") -> None:
-    """End a connection. Where the server cuts it off meanwhile, the client cancels what it waits for
-    itself: that is no cancellation of whoever closes it.
+    """End a connection. Where the server cuts it off meanwhile, the client cancels what it waits
+    for itself: that is no cancellation of whoever closes it.
     """
     try:
         await client.close()

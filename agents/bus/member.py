@@ -37,7 +37,9 @@ class Member:
 
     async def run(self, status: Callable[[], AgentStatus]) -> None:
         """For ever, beside the agent."""
-        await asyncio.gather(self.link.run(), self._heartbeat.run(status))
+        await asyncio.gather(
+            self.link.run(), self._heartbeat.run(status), self.plans.run(self.link)
+        )
 
     async def end(self, status: AgentStatus) -> None:
         """The last word, and goodbye."""

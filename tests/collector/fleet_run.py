@@ -21,6 +21,7 @@ from pathbudget.agents.fleet.plan_bucket import looked_into, push
 from pathbudget.agents.fleet.reload import running_pid
 from pathbudget.agents.plans.keys import read_private
 from pathbudget.agents.plans.signing import sign
+from pathbudget.agents.store.layout import MARKER
 from pathbudget.agents.store.parquet import Store
 from pathbudget.probes.agent_health import AGENT as HEALTH
 from pathbudget.probes.record import Measurement, Vantage
@@ -145,7 +146,7 @@ class FleetRun:
         return [
             one
             for path in there
-            if (path / "measurements").is_dir()
+            if (path / MARKER).exists()  # written last
             for one in Store(path).measurements()
         ]
 

@@ -105,11 +105,13 @@ async def published(stream: JetStreamContext, number: int) -> None:
 
 
 async def plan_of(agent: Guest) -> bytes:
-    """As an agent reads it, whichever servers it and the bucket's leader are on."""
+    """As an agent reads it, again and again: a server may be away, or behind the others."""
     async with asyncio.timeout(60):
         while True:
             with suppress(Error, TimeoutError):
-                return (await agent.client.request(value_subject(PLANS, "nomad"), timeout=2)).data
+                found = await agent.client.request(value_subject(PLANS, "nomad"), timeout=2)
+                if "Nats-Sequence" in (found.headers or {}):
+                    return found.data
             await asyncio.sleep(0.1)
 
 
