@@ -1,6 +1,7 @@
 """exabgp as our child: against a real router, and what becomes of it."""
 
 import asyncio
+import contextlib
 import importlib.metadata
 import os
 import signal
@@ -78,8 +79,10 @@ async def test_exabgp_is_started_again_when_it_ends(
 
 def children() -> set[int]:
     """Our exabgp processes."""
-    own = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    found = {int(word) for path in own for word in path.read_text().split()}
+    found: set[int] = set()
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            found |= {int(word) for word in path.read_text().split()}
     return {pid for pid in found if b"exabgp" in command(pid)}
 
 

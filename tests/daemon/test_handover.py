@@ -1,6 +1,7 @@
 """From journals to the spool, to whoever keeps results: once, whatever happens in between."""
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.daemon.conftest import measured, until
+from tests.daemon.conftest import PATIENCE_S, measured
 
 from pathbudget.agents.daemon.delivery import LONGEST_PAUSE_S, Delivery
 from pathbudget.agents.daemon.handover import DAMAGED, Handover
@@ -152,9 +153,12 @@ def test_a_writer_of_tables_that_dies_costs_nothing(tmp_path: Path) -> None:
         layout.create()
         with exclusive(layout.writer_lock):  # or it might be done before it is killed
             sending = asyncio.create_task(delivery.once())
-            await asyncio.to_thread(until, writers)
-            for one in writers():
-                os.kill(one, signal.SIGKILL)
+            async with asyncio.timeout(PATIENCE_S):
+                while not sending.done():
+                    for one in writers(tmp_path / "store"):
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(one, signal.SIGKILL)
+                    await asyncio.sleep(0.05)
             assert not await sending
         assert "the writer of tables" in delivery.trouble
         assert await delivery.once()
@@ -168,11 +172,16 @@ def test_a_writer_of_tables_that_dies_costs_nothing(tmp_path: Path) -> None:
     assert [one.id for one in Store(tmp_path / "store").measurements()] == ["one", "two"]
 
 
-def writers() -> list[int]:
-    """Processes of ours that write tables."""
-    tasks = Path("/proc/self/task")
-    found = {int(word) for one in tasks.glob("*/children") for word in one.read_text().split()}
-    return [one for one in found if WRITER.encode() in Path(f"/proc/{one}/cmdline").read_bytes()]
+def writers(store: Path) -> list[int]:
+    """Processes of ours that write this store: that of an earlier test may be about to end."""
+    found: list[int] = []
+    for one in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for word in one.read_text().split():
+                words = Path(f"/proc/{word}/cmdline").read_bytes().split(b"\0")
+                if WRITER.encode() in words and os.fsencode(store) in words:
+                    found.append(int(word))
+    return found
 
 
 def test_a_store_that_refuses_acknowledges_nothing(tmp_path: Path) -> None:
