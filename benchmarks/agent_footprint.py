@@ -34,7 +34,6 @@ from pathlib import Path
 from typing import Any
 
 TICKS = os.sysconf("SC_CLK_TCK")
-SETTLE_S = 60.0
 STAMP_PORT, TCP_PORT, BUS_PORT = 18620, 18621, 18622
 OPTIONS = ("--realtime", "off", "--policy", "policy.toml", "--state", "state")
 KINDS = ("icmp", "tcp", "stamp")
@@ -72,7 +71,7 @@ async def turn(rate: float) -> None:
         await asyncio.sleep(due - time.monotonic())
 
 
-def write_plan(folder: Path, series: int, rate: float) -> int:
+def write_plan(folder: Path, series: int, rate: float, coalesce: str) -> int:
     """Catalogue, campaign and policy; how many series there are."""
     hosts = -(-series // len(KINDS))
     lines = [
@@ -93,6 +92,7 @@ def write_plan(folder: Path, series: int, rate: float) -> int:
         'name = "footprint"\ncatalogue = "catalogue.toml"\nduration = "10s"\nseed = 7\n'
         "[limits]\npackets_per_second = 100000\npackets_per_second_per_target = 100000\n"
         'bytes = 1_000_000_000_000\n[[vantage]]\nname = "office"\nregion = "here"\n'
+        + (f'coalesce = "{coalesce}"\n' if coalesce else "")
         + "\n".join(probes)
     )
     (folder / "policy.toml").write_text(
@@ -152,9 +152,10 @@ def cpu_s(process: int) -> tuple[float, float]:
     return own, (int(fields[13]) + int(fields[14])) / TICKS
 
 
-def watch(process: subprocess.Popen[bytes], seconds: float) -> Row:
+def watch(process: subprocess.Popen[bytes], options: argparse.Namespace) -> Row:
     """What a process uses after it has settled."""
-    time.sleep(SETTLE_S)
+    time.sleep(options.settle)
+    seconds = options.minutes * 60
     began = time.monotonic()
     own, others = cpu_s(process.pid)
     largest = with_children = 0.0
@@ -183,7 +184,7 @@ def agent(uplink: str, folder: Path, series: int, options: argparse.Namespace) -
     }[uplink]
     process = subprocess.Popen(command, cwd=folder)
     try:
-        found = watch(process, options.minutes * 60)
+        found = watch(process, options)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -234,7 +235,7 @@ def fping(folder: Path, series: int, options: argparse.Namespace) -> Row:
             command, stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
     try:
-        return watch(process, options.minutes * 60)
+        return watch(process, options)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30)
@@ -245,7 +246,7 @@ def empty_loop(options: argparse.Namespace) -> Row:
     command = [sys.executable, __file__, "--empty", "--rate", str(options.rate)]
     process = subprocess.Popen(command)
     try:
-        return watch(process, options.minutes * 60)
+        return watch(process, options)
     finally:
         process.kill()
         process.wait(30)
@@ -256,6 +257,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--series", type=int, default=500)
     parser.add_argument("--rate", type=float, default=100.0, help="probes per second in all")
+    parser.add_argument("--settle", type=float, default=60.0, help="seconds before it is measured")
+    parser.add_argument("--coalesce", default="", help="of the vantage, such as 50ms")
     parser.add_argument("--uplink", action="append", choices=("spool", "bus", "store", "none"))
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--empty", action="store_true", help=argparse.SUPPRESS)
@@ -273,7 +276,7 @@ def main() -> None:
                 continue
             folder = Path(scratch) / uplink
             folder.mkdir()
-            series = write_plan(folder, options.series, options.rate)
+            series = write_plan(folder, options.series, options.rate, options.coalesce)
             with fleet(folder) if uplink == "bus" else contextlib.nullcontext():
                 found = agent(uplink, folder, series, options)
             print(f"agent, {uplink}:", json.dumps(found))

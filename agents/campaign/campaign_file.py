@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pathbudget.agents.campaign.coalescing import crowded
 from pathbudget.agents.campaign.entry_values import duration_ns
 from pathbudget.agents.campaign.limits import broken_limits, planned_cost
 from pathbudget.agents.campaign.plan import CampaignPlan, Limits, VantagePlan
@@ -90,6 +91,7 @@ def load_campaign(
     if len(vantages) == len(_names(top, "vantage")):  # else one with a fault may be its only one
         _all_used(top, probes.values(), plans)
     plan = CampaignPlan(name, run_id, seed, duration, plans, limits)
+    faults.extend(crowded(str(path), dict(zip(vantages, plans, strict=True))))
     for where, problem, expected in broken_limits(plan, planned_cost(plan, table), table):
         faults.append(Fault(str(path), where, problem, expected))
     if faults:

@@ -13,7 +13,9 @@ import msgspec
 from pathbudget.agents.campaign.merging import Shot, merge
 from pathbudget.agents.campaign.schedule import (
     ScheduleKind,
+    Ticks,
     Train,
+    coalesced,
     numbered_trains,
     send_times,
     series_rng,
@@ -43,6 +45,8 @@ class SeriesPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     its train, the rest its place in it, even where trains overlap."""
     train_gap_ns: int = 0
     """From one packet of a train to the next; 0 is back to back."""
+    coalesce_ns: int = 0
+    """It sends at the ticks of its vantage, one in so long; 0: at instants of its own."""
     place: str = ""
     """Where its probe stands in the campaign file: ``probe[2]``; empty without a file."""
 
@@ -128,7 +132,11 @@ def _renumbered(shots: Iterator[Shot], numbers: Mapping[int, Iterator[int]]) -> 
 
 def _instants(plan: VantagePlan, series: SeriesPlan) -> Iterator[int]:
     rng = series_rng(plan.seed, plan.vantage.name, *series.key)
-    return send_times(series.schedule, series.interval_ns, plan.duration_ns, rng)
+    times = send_times(series.schedule, series.interval_ns, plan.duration_ns, rng)
+    if not series.coalesce_ns:
+        return times
+    key = series_rng(plan.seed, plan.vantage.name, "ticks").getrandbits(64)
+    return coalesced(times, Ticks(series.coalesce_ns, key))
 
 
 def _apart(packets: Iterator[tuple[int, int]]) -> tuple[Iterator[int], Iterator[int]]:
@@ -147,6 +155,8 @@ def rhythm_text(series: SeriesPlan) -> str:
     text = f"{series.schedule} {format_duration(series.interval_ns)}"
     if series.train > 1:
         text += f" train {series.train} gap {_gap_text(series.train_gap_ns)}"
+    if series.coalesce_ns:
+        text += f" coalesce {format_duration(series.coalesce_ns)}"
     return text
 
 

@@ -17,6 +17,8 @@ from typing import NamedTuple
 TRUNCATION = 10.0
 """A gap is never longer than this many mean gaps (probability 4.5e-5): part of the definition."""
 
+_WORD = 2**64 - 1
+
 
 class ScheduleKind(StrEnum):
     """How the gaps between sends are drawn."""
@@ -48,6 +50,42 @@ def send_times(
         raise ValueError("the interval must be longer than nothing")
     draw = _poisson if kind is ScheduleKind.POISSON else _periodic
     return draw(interval_ns, duration_ns, rng)
+
+
+class Ticks(NamedTuple):
+    """The times that several series share, one in each `interval_ns`, at a phase drawn anew.
+
+    What they send then leaves together, and the host wakes up once for all of it (timer
+    coalescing). At one and the same phase they would see whatever else repeats with the interval,
+    or a part of it, always at the same point of its course.
+    """
+
+    interval_ns: int
+    key: int
+    """Out of which phases are drawn: 64 bits."""
+
+    def at(self, number: int) -> int:
+        """The time of tick `number`, in nanoseconds; ascending."""
+        return number * self.interval_ns + _scattered(self.key + number) % self.interval_ns
+
+
+def coalesced(instants: Iterator[int], ticks: Ticks) -> Iterator[int]:
+    """Each instant at the tick of its interval, or at the next where it has been taken already.
+
+    So an instant moves by less than an interval, unless its series has several within one.
+    """
+    before = -1
+    for instant in instants:
+        before = max(instant // ticks.interval_ns, before + 1)
+        yield ticks.at(before)
+
+
+def _scattered(number: int) -> int:
+    """64 bits that look random, and are the same for the same number (SplitMix64, Steele 2014)."""
+    mixed = number * 0x9E3779B97F4A7C15 & _WORD
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _WORD
+    return mixed ^ mixed >> 31
 
 
 def train_times(instants: Iterator[int], train: Train) -> Iterator[int]:

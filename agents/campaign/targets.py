@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from pathbudget.agents.campaign.coalescing import is_sparse
 from pathbudget.agents.campaign.epochs import literal_family
 from pathbudget.agents.campaign.plan import SeriesPlan
 from pathbudget.agents.campaign.probe_entry import ProbeEntry
@@ -37,7 +38,7 @@ def plan_series(
         for site in catalogue.sites.values():
             if site.targets and (not probe.sites or site.name in probe.sites):
                 for target in targets_for(site, table[probe.kind], probe.port):
-                    series.extend(_of_target(probe, target, top))
+                    series.extend(_of_target(probe, target, vantage, top))
     return tuple(series)
 
 
@@ -56,7 +57,10 @@ def targets_for(site: Site, spec: ProbeSpec, port: int | None = None) -> Iterato
             yield msgspec.structs.replace(target, site=site.name, port=chosen)
 
 
-def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[SeriesPlan]:
+def _of_target(
+    probe: ProbeEntry, target: Target, vantage: VantageEntry, top: Entry
+) -> Iterator[SeriesPlan]:
+    coalesce_ns = vantage.coalesce_ns if is_sparse(probe.interval_ns, vantage.coalesce_ns) else 0
     for family in probe.families or (None,):
         address = _in_lab(target, family, top)
         found = msgspec.structs.replace(target, host=address) if address else target
@@ -72,6 +76,7 @@ def _of_target(probe: ProbeEntry, target: Target, top: Entry) -> Iterator[Series
             schedule=probe.schedule,
             train=probe.train.packets,
             train_gap_ns=probe.train.gap_ns,
+            coalesce_ns=coalesce_ns,
             family=literal or family,
             options=probe.options,
             place=probe.place,

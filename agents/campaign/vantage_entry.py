@@ -2,13 +2,24 @@
 
 from dataclasses import dataclass
 
+from pathbudget.agents.campaign.coalescing import read_coalesce_ns
 from pathbudget.agents.campaign.epochs import literal_family
 from pathbudget.agents.lab.session import Node, current
 from pathbudget.probes.record import AddressFamily, Vantage
 from pathbudget.sites.catalogue import Catalogue
 from pathbudget.sites.entry import Entry, Interval, did_you_mean, show
 
-KEYS = ("name", "region", "namespace", "source_ipv4", "source_ipv6", "asn", "network", "country")
+KEYS = (
+    "name",
+    "region",
+    "namespace",
+    "source_ipv4",
+    "source_ipv6",
+    "asn",
+    "network",
+    "country",
+    "coalesce",
+)
 LAB = "lab:"
 """Prefix of a namespace that a lab provides: ``lab:dallas``."""
 
@@ -20,6 +31,8 @@ class VantageEntry:
     vantage: Vantage
     namespace: str
     source: dict[AddressFamily, str]
+    coalesce_ns: int = 0
+    """See `SeriesPlan.coalesce_ns`."""
 
 
 def read_vantage(entry: Entry, catalogue: Catalogue | None) -> VantageEntry | None:
@@ -34,6 +47,7 @@ def read_vantage(entry: Entry, catalogue: Catalogue | None) -> VantageEntry | No
     asn = entry.whole_number("asn", Interval(1, 2**32 - 1, "an AS number"))
     source = {family: _source(entry, family) for family in AddressFamily}
     namespace = _namespace(entry)
+    coalesce = read_coalesce_ns(entry)
     if not entry.sound:
         return None
     place = catalogue.regions.get(region) if catalogue else None
@@ -47,7 +61,8 @@ def read_vantage(entry: Entry, catalogue: Catalogue | None) -> VantageEntry | No
         latitude=place.latitude if place else None,
         longitude=place.longitude if place else None,
     )
-    return VantageEntry(vantage, namespace, {key: text for key, text in source.items() if text})
+    sources = {key: text for key, text in source.items() if text}
+    return VantageEntry(vantage, namespace, sources, coalesce)
 
 
 def _source(entry: Entry, family: AddressFamily) -> str:

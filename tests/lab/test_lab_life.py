@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -51,8 +52,10 @@ def processes_with(marker: str) -> list[int]:
 
 
 @contextlib.contextmanager
-def marked(command: list[str], marker: str) -> Generator["subprocess.Popen[bytes]"]:
-    environment = {**os.environ, "LAB_TEST_MARKER": marker}
+def marked(
+    command: list[str], marker: str, **variables: str
+) -> Generator["subprocess.Popen[bytes]"]:
+    environment = {**os.environ, "LAB_TEST_MARKER": marker, **variables}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     )
@@ -61,6 +64,15 @@ def marked(command: list[str], marker: str) -> Generator["subprocess.Popen[bytes
     finally:
         process.kill()
         process.communicate()
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Generator[Path]:
+    """A folder that any user may write to; other tests use /tmp at the same time."""
+    with tempfile.TemporaryDirectory(prefix="lab-life-") as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        yield folder
 
 
 def gone(marker: str) -> bool:
@@ -107,18 +119,19 @@ def test_a_signal_is_passed_on_and_becomes_the_exit_code(prefix: list[str]) -> N
 def test_nothing_is_left_after_kill_9(prefix: list[str]) -> None:
     marker = f"kill-{os.getpid()}-{len(prefix)}"
     before = Path("/proc/self/mountinfo").read_text()
-    folders = set(Path("/tmp").iterdir())
     script = "(setsid sleep 1000 &) ; echo up; sleep 1000"
-    with marked([*prefix, "sh", "-c", script], marker) as process:
+    with (
+        temporary_folder() as folder,
+        marked([*prefix, "sh", "-c", script], marker, TMPDIR=str(folder)) as process,
+    ):
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         alive = processes_with(marker)
         assert len(alive) >= 7  # container, init, stage, emulator, responders, sh, two sleeps
         process.kill()
         assert gone(marker)
+        assert not list(folder.iterdir())
     assert Path("/proc/self/mountinfo").read_text() == before
-    left = [one for one in set(Path("/tmp").iterdir()) - folders if "pathbudget" in one.name]
-    assert not left
 
 
 def test_helpers_of_a_lab_in_process_die_with_it_too() -> None:
