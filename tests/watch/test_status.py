@@ -193,11 +193,14 @@ def login(bus: Served) -> tuple[str, Path]:
 
 
 async def says(bus: Served, *statuses: AgentStatus, results: int = 0) -> None:
-    """Agents say how they are, and hand on results."""
+    """Agents say how they are, and hand on results. It is as old as it was, once it connects."""
+    began_ns = time.time_ns()
     for status in statuses:
         async with entered(bus.member(status.agent)) as agent:
             stream = agent.client.jetstream()
-            await stream.publish(key_subject(STATUS, status.agent), msgspec.json.encode(status))
+            at_ns = status.at_unix_ns + time.time_ns() - began_ns
+            now = msgspec.structs.replace(status, at_unix_ns=at_ns)
+            await stream.publish(key_subject(STATUS, status.agent), msgspec.json.encode(now))
             for _ in range(results):
                 await stream.publish(f"{RESULTS}.{status.agent}", b"result")
             assert agent.said == []
