@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from pathbudget.agents.bus.link import Link
 from pathbudget.agents.bus.streams import ACK_WAIT_S
 from pathbudget.agents.bus.subjects import COLLECTORS, RESULTS_STREAM
+from pathbudget.agents.collector.backlog import Backlog
 from pathbudget.agents.collector.batch import Batch, message_id
 from pathbudget.agents.collector.checking import Fault
 from pathbudget.agents.collector.quarantine import Quarantine
@@ -73,6 +74,8 @@ class Collector:
         stored: Stored | None = None,
     ) -> None:
         """`stored` is told what the store has taken, some of it perhaps for the second time."""
+        self.backlog = Backlog(link)
+        """Its `run` goes on beside that of the collector."""
         self._stored = stored
         self._link = link
         self._store = store
@@ -83,7 +86,6 @@ class Collector:
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
         self._written_unix_ns: int | None = None
-        self._waiting: int | None = None
         self._oldest_unix_ns: int | None = None
         self._trouble = ""
 
@@ -101,7 +103,8 @@ class Collector:
             samples=self._counts["samples"],
             duplicates=self._counts["duplicates"],
             rejected=dict(self._rejected),
-            waiting=self._waiting,
+            waiting=self.backlog.waiting,
+            asked_unix_ns=self.backlog.asked_unix_ns,
             oldest_unix_ns=self._oldest_unix_ns,
             written_unix_ns=self._written_unix_ns,
             trouble=self._trouble or self._link.trouble,
@@ -135,20 +138,18 @@ class Collector:
         try:
             pull = await stream.pull_subscribe_bind(consumer=COLLECTORS, stream=RESULTS_STREAM)
             try:
-                await self._fill(batch, pull, stream)
+                await self._fill(batch, pull)
             finally:
                 await pull.unsubscribe()
+        except BusError:
+            if not batch.messages:
+                raise
         except (Error, StreamError, TimeoutError) as error:
             if not batch.messages:
                 raise BusError(f"no results: {str(error) or type(error).__name__}") from None
         return batch
 
-    async def _fill(
-        self,
-        batch: Batch,
-        pull: "JetStreamContext.PullSubscription",
-        stream: "JetStreamContext",
-    ) -> None:
+    async def _fill(self, batch: Batch, pull: "JetStreamContext.PullSubscription") -> None:
         while not batch.is_due(time.monotonic_ns()) and not self._stopped.is_set():
             try:
                 messages = await pull.fetch(min(AT_ONCE, batch.room()), timeout=FETCH_S)
@@ -156,11 +157,10 @@ class Collector:
                 messages = []
             for message in messages:
                 batch.add(message, time.monotonic_ns(), self._reject)
-            if not messages:
-                info = await stream.consumer_info(RESULTS_STREAM, COLLECTORS)
-                self._waiting = (info.num_pending or 0) + (info.num_ack_pending or 0)
-                if not batch.messages:
-                    return
+            if not messages and self.backlog.trouble:
+                raise BusError(self.backlog.trouble)
+            if not messages and not batch.messages:
+                return
 
     def _reject(self, message: "Msg", fault: Fault, text: str) -> None:
         """Keep it apart and have the bus forget it: it is no better the next time."""

@@ -49,9 +49,10 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, collector.stop)
     service = Service()
+    tell = _tell(collector, store.path / STATUS, watch)
     beside = [
         asyncio.create_task(one)
-        for one in (link.run(), _tell(collector, store.path / STATUS, watch), _live(service))
+        for one in (link.run(), collector.backlog.run(), tell, _live(service))
     ]
     service.ready("collecting")
     say(f"results go to {store.path}")

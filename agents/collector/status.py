@@ -24,7 +24,9 @@ class CollectorStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     rejected: dict[str, int] = {}
     """Messages by the word for what is wrong with them (`checking.Fault`)."""
     waiting: int | None = None
-    """Measurements on the bus that no collector has vouched for; None: not known now."""
+    """Measurements on the bus that no collector has vouched for; None: the bus does not say now."""
+    asked_unix_ns: int | None = None
+    """When the bus was asked for that, whatever the collector was doing."""
     oldest_unix_ns: int | None = None
     """When the oldest of a batch that is being written was published."""
     written_unix_ns: int | None = None

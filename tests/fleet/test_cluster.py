@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,16 +11,8 @@ import pytest
 from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import Error as StreamError
-from tests.fleet.conftest import (
-    Guest,
-    Served,
-    done,
-    entered,
-    free_ports,
-    refused,
-    until,
-    until_async,
-)
+from tests.fleet.cluster_run import Cluster
+from tests.fleet.conftest import Guest, done, entered, refused, until, until_async
 from tests.programs import program
 
 from pathbudget.agents.bus.subjects import (
@@ -38,49 +29,6 @@ from pathbudget.agents.plans.keys import generate
 pytestmark = pytest.mark.needs("nats-server")
 
 BEFORE, AFTER = 20, 20
-CARRY = """#!/bin/sh
-for node in "$(dirname "$1")"/nodes/*; do
-    cp "$1" "$node/.users.new" && mv "$node/.users.new" "$node/users.conf"
-    kill -HUP "$(cat "$node/nats-server.pid")"
-done
-exit 0
-"""
-
-
-class Cluster:
-    """Three servers, and who serves their fleet."""
-
-    def __init__(self, place: Path) -> None:
-        ports = free_ports(6)
-        words = [f"127.0.0.1:{ports[one]}:{ports[one + 3]}" for one in range(3)]
-        self.said = done("fleet", "cluster", *words, "--out", place / "fleet")
-        self.folders = sorted((place / "fleet" / "nodes").iterdir())
-        self.servers = {one.name: self.start(one) for one in self.folders}
-        carry = place / "carry"
-        carry.write_text(CARRY)
-        carry.chmod(0o700)
-        self.served = Served(place / "fleet", "--no-collector", "--after-change", carry)
-
-    @staticmethod
-    def start(folder: Path) -> "subprocess.Popen[bytes]":
-        words = [program("nats-server"), "-c", "nats-server.conf"]
-        return subprocess.Popen(words, cwd=folder)
-
-    @property
-    def users(self) -> list[Path]:
-        return [one / "users.conf" for one in self.folders]
-
-    @staticmethod
-    def log(folder: Path) -> str:
-        path = folder / "nats-server.log"
-        return path.read_text() if path.exists() else ""
-
-    def stop(self) -> None:
-        if self.served.process is not None:
-            self.served.stop()
-        for one in self.servers.values():
-            one.terminate()
-            one.wait()
 
 
 @pytest.fixture
@@ -145,9 +93,7 @@ async def test_publishing_goes_on_when_one_of_three_servers_is_killed(
             await published(agent.client.jetstream(), number)
         found = await stream.stream_info(RESULTS_STREAM)
         assert found.cluster is not None
-        leader = cluster.servers[str(found.cluster.leader)]
-        leader.send_signal(signal.SIGKILL)
-        leader.wait()
+        cluster.kill(str(found.cluster.leader))
         for number in range(BEFORE, BEFORE + AFTER):
             await published(agent.client.jetstream(), number)
         await until_async(lambda: operator.client.is_connected)
@@ -166,7 +112,7 @@ async def test_publishing_goes_on_when_one_of_three_servers_is_killed(
 
 def test_routes_want_a_certificate_of_the_fleet_and_the_password(cluster: Cluster) -> None:
     """A stranger on the port of the routes is no server of this cluster."""
-    until(lambda: all("Server is ready" in cluster.log(one) for one in cluster.folders))
+    until(lambda: all("Server is ready" in cluster.log(one) for one in cluster.servers))
     node = cluster.folders[0]
     text = (node / "nats-server.conf").read_text()
     route = text.split("cluster {")[1].split('listen: "127.0.0.1:')[1].split('"')[0]
@@ -179,7 +125,7 @@ def test_routes_want_a_certificate_of_the_fleet_and_the_password(cluster: Cluste
         env={**os.environ, "OPENSSL_CONF": "/dev/null"},
     )
     assert said.returncode != 0 or b"alert" in said.stderr
-    until(lambda: "TLS route handshake error" in cluster.log(node))
+    until(lambda: "TLS route handshake error" in cluster.log(node.name))
 
 
 @pytest.mark.parametrize(
